@@ -1,0 +1,15 @@
+"""The one family of exceptions engram raises on purpose."""
+
+from __future__ import annotations
+
+
+class EngramError(Exception):
+    """Root of every error a caller can provoke; the message names value and remedy."""
+
+
+class InputError(EngramError, ValueError):
+    """Something the user gave is wrong: shape, range, name, file or budget."""
+
+
+class WeightsError(EngramError):
+    """A weights file is missing, damaged, or not one of engram's."""

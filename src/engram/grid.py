@@ -1,0 +1,150 @@
+"""The search area: pixels cut into cells, which of them are open, what a visit costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engram.errors import InputError
+
+Cell = tuple[int, int]
+"""(row, column) of a cell, from the top left."""
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """H x W x C pixels cut into cells of h x w pixels.
+
+    closed : (rows, cols) bool, True where nobody may measure (no-go areas, nodata)
+    cost   : (rows, cols) positive floats, what a visit costs (1 everywhere by default)
+    range  : (low, high) of the content values a measurement can bring back
+    """
+
+    height: int
+    width: int
+    channels: int = 1
+    cell: tuple[int, int] = (1, 1)
+    range: tuple[float, float] = (0.0, 1.0)
+    closed: NDArray[np.bool_] = field(default=None, repr=False)  # type: ignore[assignment]
+    cost: NDArray[np.float64] = field(default=None, repr=False)  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        for name in ("height", "width", "channels"):
+            value = getattr(self, name)
+            if int(value) != value or value < 1:
+                raise InputError(f"grid {name}={value!r}: give a whole number of at least 1")
+        h, w = self.cell
+        if h < 1 or w < 1:
+            raise InputError(f"cell={h}x{w}: a cell has at least 1x1 pixels")
+        if self.height % h or self.width % w:
+            raise InputError(
+                f"an area of {self.height}x{self.width} pixels cannot be cut into cells of {h}x{w}: "
+                f"{self.height % h} rows and {self.width % w} columns would be left over; choose a "
+                "cell size that divides the area, or crop or pad the area"
+            )
+        low, high = self.range
+        if not (np.isfinite(low) and np.isfinite(high) and low < high):
+            raise InputError(f"range=({low}, {high}): give two finite numbers, low < high")
+        shape = (self.rows, self.cols)
+        closed = np.zeros(shape, bool) if self.closed is None else np.array(self.closed, bool)
+        cost = np.ones(shape) if self.cost is None else np.array(self.cost, np.float64)
+        for name, array in (("closed", closed), ("cost", cost)):
+            if array.shape != shape:
+                raise InputError(
+                    f"{name} has shape {array.shape}; the grid has {self.rows}x{self.cols} cells"
+                )
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+        if not (np.isfinite(cost).all() and (cost > 0).all()):
+            raise InputError("cost must be finite and above 0 in every cell")
+
+    @property
+    def rows(self) -> int:
+        return self.height // self.cell[0]
+
+    @property
+    def cols(self) -> int:
+        return self.width // self.cell[1]
+
+    @property
+    def n_cells(self) -> int:
+        return self.rows * self.cols
+
+    @property
+    def content_shape(self) -> tuple[int, int, int]:
+        """(C, h, w) of one cell's content."""
+        return self.channels, self.cell[0], self.cell[1]
+
+    @property
+    def open_cells(self) -> NDArray[np.intp]:
+        """Flat indices of the cells that may be measured."""
+        return np.flatnonzero(~self.closed)
+
+    def index(self, cell: Cell) -> int:
+        """Flat index of a cell; refuses cells outside the grid."""
+        row, col = int(cell[0]), int(cell[1])
+        if not (0 <= row < self.rows and 0 <= col < self.cols):
+            raise InputError(
+                f"cell ({row}, {col}) is outside the grid of {self.rows} rows and {self.cols} "
+                "columns (counted from 0)"
+            )
+        return row * self.cols + col
+
+    def at(self, index: int) -> Cell:
+        """Cell of a flat index."""
+        return int(index) // self.cols, int(index) % self.cols
+
+    def block(self, cell: Cell) -> tuple[slice, slice]:
+        """Pixel rows and columns of a cell."""
+        (h, w), (row, col) = self.cell, cell
+        return slice(row * h, row * h + h), slice(col * w, col * w + w)
+
+    def content_of(self, image: NDArray[np.float32], cell: Cell) -> NDArray[np.float32]:
+        """Content (C, h, w) of a cell in an image (C, H, W)."""
+        rows, cols = self.block(cell)
+        return image[:, rows, cols]
+
+    def cells_of(self, image: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(..., H, W) -> (..., rows * cols, h, w): the pixels of every cell."""
+        h, w = self.cell
+        lead = image.shape[:-2]
+        split = image.reshape(*lead, self.rows, h, self.cols, w)
+        return np.moveaxis(split, -3, -2).reshape(*lead, self.n_cells, h, w)
+
+    def pixels(self, per_cell: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(rows * cols,) or (rows, cols) -> (H, W), each cell's value on all its pixels."""
+        table = np.asarray(per_cell).reshape(self.rows, self.cols)
+        return np.repeat(np.repeat(table, self.cell[0], 0), self.cell[1], 1)
+
+    def with_closed(self, cells: Iterable[Cell]) -> Grid:
+        """The same grid with further cells closed."""
+        closed = self.closed.copy()
+        for cell in cells:
+            closed.flat[self.index(cell)] = True
+        return Grid(
+            self.height, self.width, self.channels, self.cell, self.range, closed, self.cost
+        )
+
+    def check_budget(self, budget: int) -> int:
+        """The budget, if it can be spent in full on this grid."""
+        available = len(self.open_cells)
+        if int(budget) != budget or budget < 1:
+            raise InputError(f"budget={budget!r}: give a whole number of at least 1")
+        if budget > available:
+            raise InputError(
+                f"budget={budget} is larger than the {available} open cells; lower it or open cells"
+            )
+        return int(budget)
+
+    def to_model(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Content values -> the memories' range [-1, 1]."""
+        low, high = self.range
+        return np.asarray((np.asarray(values, np.float32) - low) * (2 / (high - low)) - 1, np.float32)
+
+    def from_model(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The memories' range [-1, 1] -> content values."""
+        low, high = self.range
+        return np.asarray((np.asarray(values, np.float32) + 1) * ((high - low) / 2) + low, np.float32)

@@ -1,0 +1,49 @@
+"""The card of a memory: what it was trained on, how, and how to recognise its file."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from engram.errors import WeightsError
+
+FORMAT = "engram-memory-1"
+
+
+@dataclass(frozen=True)
+class Card:
+    """Everything a user should know of a permanent memory before trusting it."""
+
+    name: str
+    summary: str
+    data: str
+    licence: str
+    channels: int
+    height: int
+    width: int
+    range: tuple[float, float]
+    network: dict[str, Any]
+    parameters: int
+    seed: int
+    steps: int
+    loss: float
+    sha256: str = ""
+    parent: str = ""
+    recipe: str = ""
+    format: str = FORMAT
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "range": list(self.range)}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any], origin: str) -> Card:
+        if data.get("format") != FORMAT:
+            raise WeightsError(
+                f"{origin} is not an engram memory card (format {data.get('format')!r}, "
+                f"expected {FORMAT!r})"
+            )
+        try:
+            return cls(**{**data, "range": tuple(data["range"])})
+        except (TypeError, KeyError) as error:
+            raise WeightsError(f"{origin} is not a valid memory card: {error}") from error

@@ -1,0 +1,80 @@
+"""The library of memories: those shipped in the package, and files the user trained.
+
+A memory is found by name in the folders of the library (the package's own first, then the
+user's, ``$ENGRAM_HOME/memories`` or ``~/.engram/memories``) or by the path of its file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engram.errors import InputError, WeightsError
+from engram.memory.card import Card
+
+if TYPE_CHECKING:
+    from engram.memory.permanent import PermanentMemory
+
+SHIPPED = Path(__file__).resolve().parent.parent / "weights"
+DEFAULT_MEMORY = "universal"
+
+
+def user_folder() -> Path:
+    """Where memories trained by the user are kept."""
+    home = os.environ.get("ENGRAM_HOME")
+    return (Path(home) if home else Path.home() / ".engram") / "memories"
+
+
+def memory_files() -> dict[str, Path]:
+    """Name -> weights file of every memory in the library."""
+    found: dict[str, Path] = {}
+    for folder in (user_folder(), SHIPPED):
+        if folder.is_dir():
+            for path in sorted(folder.glob("*.safetensors")):
+                if path.with_suffix(".json").exists():
+                    found[path.stem] = path
+    return found
+
+
+def memory_path(name: str) -> Path:
+    """The file of a memory given by name or path."""
+    path = Path(name)
+    if path.suffix == ".safetensors" or path.exists():
+        if not path.exists():
+            raise InputError(f"no memory file at {path}")
+        return path
+    files = memory_files()
+    if name not in files:
+        raise InputError(
+            f"unknown memory {name!r}; choose one of {', '.join(sorted(files)) or '(none)'} "
+            "or give the path of a .safetensors file"
+        )
+    return files[name]
+
+
+def read_card(name: str) -> Card:
+    """The card alone, without loading weights (or torch)."""
+    path = memory_path(name).with_suffix(".json")
+    try:
+        data = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise WeightsError(f"cannot read card {path}: {error}") from error
+    if not isinstance(data, dict):
+        raise WeightsError(f"{path} is not a memory card")
+    return Card.from_dict(data, str(path))
+
+
+@lru_cache(maxsize=8)
+def _loaded(path: Path, stamp: float) -> PermanentMemory:
+    from engram.memory.permanent import PermanentMemory
+
+    return PermanentMemory.load(path)
+
+
+def load_memory(name: str = DEFAULT_MEMORY) -> PermanentMemory:
+    """Load a memory by name or path; the same file is read once per process."""
+    path = memory_path(name).resolve()
+    return _loaded(path, path.stat().st_mtime)

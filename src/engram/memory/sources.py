@@ -1,0 +1,186 @@
+"""Where training images come from: arrays, idx files, .npz, image folders, scenes."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from engram.errors import InputError
+from engram.memory import scenes
+
+IMAGE_SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp"}
+
+
+class Source(Protocol):
+    """Draws training images in the model's range [-1, 1]."""
+
+    description: str
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(C, H, W)."""
+        ...
+
+    def draw(self, count: int, generator: torch.Generator, *, held_out: bool = False) -> Tensor:
+        """(count, C, H, W) in [-1, 1]; held-out images are never used for training."""
+        ...
+
+
+class ArraySource:
+    """Images held in memory; the last ``held_out`` share is kept for validation.
+
+    ``affine`` in [0, 1] moves, turns and scales each drawn image at random
+    (0 = as it is), so that a memory of centred objects knows off-centre ones too.
+    """
+
+    def __init__(
+        self,
+        images: NDArray[np.uint8] | NDArray[np.float32],
+        *,
+        description: str,
+        affine: float = 0.0,
+        held_out: float = 0.05,
+    ) -> None:
+        if images.ndim == 3:
+            images = images[..., None]
+        if images.ndim != 4 or images.shape[-1] not in (1, 3, 4):
+            raise InputError(
+                f"training images have shape {images.shape}; give (n, H, W) or (n, H, W, C) "
+                "with 1 or 3 channels"
+            )
+        if images.dtype != np.uint8 and not np.isfinite(images).all():
+            raise InputError("training images contain NaN or infinite values; remove them first")
+        if len(images) < 2:
+            raise InputError(f"{len(images)} training image(s) given; at least 2 are needed")
+        self.images = images[..., :3]
+        self.description = description
+        self.affine = affine
+        self._split = max(1, min(len(images) - 1, round(len(images) * (1 - held_out))))
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        n, h, w, c = self.images.shape
+        return c, h, w
+
+    def draw(self, count: int, generator: torch.Generator, *, held_out: bool = False) -> Tensor:
+        low, high = (self._split, len(self.images)) if held_out else (0, self._split)
+        index = torch.randint(low, high, (count,), generator=generator).numpy()
+        batch = torch.from_numpy(np.ascontiguousarray(self.images[index].transpose(0, 3, 1, 2)))
+        x = batch.float() / 127.5 - 1 if batch.dtype == torch.uint8 else batch.float() * 2 - 1
+        return self._moved(x, generator) if self.affine else x
+
+    def _moved(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        n, k = x.shape[0], self.affine
+        u = torch.rand(n, 4, generator=generator) * 2 - 1
+        angle, scale = u[:, 0] * 0.5 * k, torch.exp(u[:, 1] * 0.5 * k)
+        c, s = torch.cos(angle) * scale, torch.sin(angle) * scale
+        theta = torch.stack(
+            [torch.stack([c, -s, u[:, 2] * 0.4 * k], 1), torch.stack([s, c, u[:, 3] * 0.4 * k], 1)],
+            1,
+        )
+        grid = torch.nn.functional.affine_grid(theta, list(x.shape), align_corners=False)
+        moved = torch.nn.functional.grid_sample(x + 1, grid, align_corners=False) - 1
+        keep = torch.rand(n, 1, 1, 1, generator=generator) < 0.5
+        return torch.where(keep, x, moved)
+
+
+class SceneSource:
+    """Procedural scenes, new ones at every draw."""
+
+    def __init__(self, height: int, width: int) -> None:
+        self.height, self.width = height, width
+        self.description = "procedural scenes of engram.memory.scenes"
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return 1, self.height, self.width
+
+    def draw(self, count: int, generator: torch.Generator, *, held_out: bool = False) -> Tensor:
+        seed = int(torch.randint(0, 2**62, (1,), generator=generator))
+        rng = np.random.default_rng([seed, int(held_out)])
+        batch = np.stack([scenes.scene(rng, self.height, self.width) for _ in range(count)])
+        return torch.from_numpy(batch)[:, None] * 2 - 1
+
+
+def load_idx(path: Path) -> NDArray[np.uint8]:
+    """Images of an idx file (MNIST's format), plain or gzipped: (n, H, W) uint8."""
+    try:
+        raw = path.read_bytes()
+        if raw[:2] == b"\x1f\x8b":
+            raw = gzip.decompress(raw)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"cannot read idx file {path}: {error}") from error
+    if len(raw) < 16 or struct.unpack(">I", raw[:4])[0] != 2051:
+        raise InputError(f"{path} is not an idx file of images (its magic number is not 2051)")
+    n, h, w = struct.unpack(">III", raw[4:16])
+    if len(raw) != 16 + n * h * w:
+        raise InputError(f"{path} is cut short: {len(raw)} bytes, {16 + n * h * w} expected")
+    return np.frombuffer(raw, np.uint8, offset=16).reshape(n, h, w)
+
+
+def load_npz(path: Path, key: str | None = None) -> NDArray[np.uint8] | NDArray[np.float32]:
+    """The image stack of an .npz file: array ``key``, or ``images``, or the only one."""
+    try:
+        with np.load(path, allow_pickle=False) as data:
+            names = list(data.files)
+            name = key or ("images" if "images" in names else names[0])
+            if name not in names:
+                raise InputError(f"{path} has no array {name!r}; it has {', '.join(names)}")
+            array = data[name]
+    except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"cannot read {path}: {error}") from error
+    if array.dtype == np.uint8:
+        return np.asarray(array, np.uint8)
+    array = np.asarray(array, np.float32)
+    low, high = float(array.min()), float(array.max())
+    return array if 0 <= low and high <= 1 else (array - low) / (high - low or 1.0)
+
+
+def load_folder(path: Path, size: tuple[int, int], channels: int) -> NDArray[np.uint8]:
+    """Every image below a folder, centre-cropped to the aspect and resized: (n, H, W, C)."""
+    from PIL import Image, ImageOps, UnidentifiedImageError
+
+    files = sorted(p for p in path.rglob("*") if p.suffix.lower() in IMAGE_SUFFIXES)
+    if not files:
+        raise InputError(f"no images ({', '.join(sorted(IMAGE_SUFFIXES))}) below {path}")
+    mode = "L" if channels == 1 else "RGB"
+    images = []
+    for file in files:
+        try:
+            with Image.open(file) as image:
+                fitted = ImageOps.fit(image.convert(mode), (size[1], size[0]))
+        except (OSError, UnidentifiedImageError) as error:
+            raise InputError(f"cannot read image {file}: {error}") from error
+        images.append(np.asarray(fitted, np.uint8).reshape(*size, channels))
+    return np.stack(images)
+
+
+def fitted(images: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
+    """Pad (never stretch) images (n, h, w[, C]) with zeros to ``size``, centred."""
+    h, w = images.shape[1:3]
+    if (h, w) == size:
+        return images
+    if h > size[0] or w > size[1]:
+        raise InputError(f"images of {h}x{w} do not fit into {size[0]}x{size[1]}; give --size {h},{w}")
+    top, left = (size[0] - h) // 2, (size[1] - w) // 2
+    pad = [(0, 0), (top, size[0] - h - top), (left, size[1] - w - left)]
+    return np.pad(images, pad + [(0, 0)] * (images.ndim - 3))
+
+
+def from_arrays(arrays: Iterable[NDArray[np.float32]], description: str) -> ArraySource:
+    """A source from any iterable of equally shaped arrays (H, W) or (H, W, C) in [0, 1]."""
+    stack = [np.asarray(a, np.float32) for a in arrays]
+    if len({a.shape for a in stack}) != 1:
+        raise InputError(f"arrays of different shapes given: {sorted({a.shape for a in stack})}")
+    return ArraySource(np.stack(stack), description=description)

@@ -1,0 +1,183 @@
+"""A small U-Net made for CPUs: fp32, channels-last, most work on patches.
+
+The image is folded into patches first (``pixel_unshuffle``), so the widest tensors never
+live at full resolution, and normalisation is a LayerNorm over the channels of a pixel
+(GroupNorm's channels-last backward crashes in some CPU builds of torch, and mixes cells
+that have nothing to do with each other).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class UNetConfig:
+    """Sizes of a U-Net; ``inputs`` channels in, ``outputs`` channels out."""
+
+    inputs: int
+    outputs: int
+    conditioned: bool = False
+    patch: int = 2
+    widths: tuple[int, ...] = (64, 128)
+    blocks: int = 2
+    time_features: int = 32
+    attention: bool = True
+
+    @property
+    def multiple(self) -> int:
+        """Heights and widths are padded to a multiple of this."""
+        return int(self.patch * 2 ** (len(self.widths) - 1))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "widths": list(self.widths)}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> UNetConfig:
+        return cls(**{**data, "widths": tuple(data["widths"])})
+
+    @classmethod
+    def for_image(
+        cls, channels: int, *, conditioned: bool, patch: int = 2, widths: Sequence[int] = (64, 128)
+    ) -> UNetConfig:
+        """Inputs are x_t, and for a conditioned network the measured values and the mask."""
+        inputs = 2 * channels + 1 if conditioned else channels
+        return cls(inputs, channels, conditioned, patch, tuple(widths))
+
+
+class ChannelNorm(nn.Module):
+    """LayerNorm over the channels of each pixel; free of copies in channels-last."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = F.layer_norm(x.permute(0, 2, 3, 1), (x.shape[1],), self.weight, self.bias)
+        return y.permute(0, 3, 1, 2)
+
+
+class TimeEmbedding(nn.Module):
+    """t in [0, 1], shape (B,) -> (B, width) by Fourier features and one layer."""
+
+    def __init__(self, features: int, width: int) -> None:
+        super().__init__()
+        freqs = torch.exp(torch.linspace(0.0, math.log(64.0), features // 2))
+        self.register_buffer("freqs", freqs * math.pi, persistent=False)
+        self.project = nn.Linear(features, width)
+        self.freqs: Tensor
+
+    def forward(self, t: Tensor) -> Tensor:
+        angles = t[:, None] * self.freqs[None]
+        return F.silu(self.project(torch.cat([angles.sin(), angles.cos()], dim=1)))
+
+
+class ResBlock(nn.Module):
+    """norm -> conv -> time scale and shift -> conv, added to the input."""
+
+    def __init__(self, channels: int, time_width: int) -> None:
+        super().__init__()
+        self.norm = ChannelNorm(channels)
+        self.conv1 = nn.Conv2d(channels, channels, 3, padding=1)
+        self.time = nn.Linear(time_width, 2 * channels)
+        self.conv2 = nn.Conv2d(channels, channels, 3, padding=1)
+        nn.init.zeros_(self.conv2.weight)
+        nn.init.zeros_(self.conv2.bias)
+
+    def forward(self, x: Tensor, emb: Tensor) -> Tensor:
+        scale, shift = self.time(emb)[:, :, None, None].chunk(2, dim=1)
+        h = self.conv1(F.silu(self.norm(x)))
+        return x + self.conv2(F.silu(h * (1 + scale) + shift))
+
+
+class Attention(nn.Module):
+    """Self-attention over all positions: what one corner shows, the other may use."""
+
+    def __init__(self, channels: int, heads: int = 4) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm = ChannelNorm(channels)
+        self.qkv = nn.Linear(channels, 3 * channels)
+        self.out = nn.Linear(channels, channels)
+        nn.init.zeros_(self.out.weight)
+        nn.init.zeros_(self.out.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        b, c, h, w = x.shape
+        tokens = self.norm(x).permute(0, 2, 3, 1).reshape(b, h * w, c)
+        qkv = self.qkv(tokens).reshape(b, h * w, 3, self.heads, c // self.heads)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v)
+        y = self.out(y.transpose(1, 2).reshape(b, h * w, c))
+        return x + y.reshape(b, h, w, c).permute(0, 3, 1, 2)
+
+
+class Stage(nn.Module):
+    """A run of residual blocks at one resolution."""
+
+    def __init__(self, channels: int, blocks: int, time_width: int) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(ResBlock(channels, time_width) for _ in range(blocks))
+
+    def forward(self, x: Tensor, emb: Tensor) -> Tensor:
+        for block in self.blocks:
+            x = block(x, emb)
+        return x
+
+
+class UNet(nn.Module):
+    """(B, inputs, H, W), (B,) -> (B, outputs, H, W)."""
+
+    def __init__(self, config: UNetConfig) -> None:
+        super().__init__()
+        self.config = config
+        widths, folded = config.widths, config.patch**2
+        time_width = 2 * widths[0]
+        self.time = TimeEmbedding(config.time_features, time_width)
+        self.stem = nn.Conv2d(config.inputs * folded, widths[0], 3, padding=1)
+        self.down = nn.ModuleList(Stage(w, config.blocks, time_width) for w in widths[:-1])
+        pairs = list(zip(widths[:-1], widths[1:], strict=True))
+        self.shrink = nn.ModuleList(nn.Conv2d(4 * a, b, 1) for a, b in pairs)
+        self.bottom = Stage(widths[-1], config.blocks, time_width)
+        self.attention = Attention(widths[-1]) if config.attention else nn.Identity()
+        self.bottom2 = Stage(widths[-1], 1, time_width)
+        self.grow = nn.ModuleList(nn.Conv2d(b, 4 * a, 1) for a, b in reversed(pairs))
+        self.merge = nn.ModuleList(nn.Conv2d(2 * a, a, 1) for a, _ in reversed(pairs))
+        self.up = nn.ModuleList(
+            Stage(w, config.blocks, time_width) for w in reversed(widths[:-1])
+        )
+        self.norm = ChannelNorm(widths[0])
+        self.head = nn.Conv2d(widths[0], config.outputs * folded, 3, padding=1)
+        nn.init.zeros_(self.head.weight)
+        nn.init.zeros_(self.head.bias)
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def forward(self, x: Tensor, t: Tensor) -> Tensor:
+        height, width = x.shape[-2:]
+        m = self.config.multiple
+        pad_h, pad_w = -height % m, -width % m
+        if pad_h or pad_w:
+            x = F.pad(x, (0, pad_w, 0, pad_h))
+        emb = self.time(t)
+        x = F.pixel_unshuffle(x, self.config.patch)
+        x = self.stem(x.contiguous(memory_format=torch.channels_last))
+        skips = []
+        for stage, shrink in zip(self.down, self.shrink, strict=True):
+            x = stage(x, emb)
+            skips.append(x)
+            x = F.pixel_unshuffle(x, 2).contiguous(memory_format=torch.channels_last)
+            x = shrink(x)
+        x = self.bottom2(self.attention(self.bottom(x, emb)), emb)
+        for grow, merge, stage in zip(self.grow, self.merge, self.up, strict=True):
+            x = F.pixel_shuffle(grow(x), 2).contiguous(memory_format=torch.channels_last)
+            x = stage(merge(torch.cat([x, skips.pop()], dim=1)), emb)
+        x = F.pixel_shuffle(self.head(F.silu(self.norm(x))), self.config.patch)
+        return x[..., :height, :width]

@@ -1,0 +1,152 @@
+"""One measured cell, and all of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from engram.errors import InputError
+from engram.grid import Cell, Grid
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """One measured cell.
+
+    content : (C, h, w) float32 in the grid's range
+    outcome : share of the cell that is target, in [0, 1]
+    noise   : standard deviation of the content's error, in content units (0 = exact)
+    """
+
+    cell: Cell
+    content: NDArray[np.float32]
+    outcome: float
+    noise: float = 0.0
+
+    @classmethod
+    def checked(
+        cls, grid: Grid, cell: Cell, content: ArrayLike, outcome: float, noise: float = 0.0
+    ) -> Observation:
+        """Build an observation from user input; every fault is named."""
+        grid.index(cell)
+        where = f"cell ({cell[0]}, {cell[1]})"
+        return cls(
+            (int(cell[0]), int(cell[1])),
+            _checked_content(grid, content, where),
+            _checked_number(outcome, "outcome", where, 0.0, 1.0),
+            _checked_number(noise, "noise", where, 0.0, np.inf),
+        )
+
+
+def _checked_number(value: float, name: str, where: str, low: float, high: float) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not np.isfinite(number) or not low <= number <= high:
+        limits = f"[{low:g}, {high:g}]" if np.isfinite(high) else f"{low:g} or more"
+        raise InputError(f"{where}: {name}={value!r} is not a number in {limits}")
+    return number
+
+
+def _checked_content(grid: Grid, content: ArrayLike, where: str) -> NDArray[np.float32]:
+    c, h, w = grid.content_shape
+    try:
+        array = np.asarray(content, np.float32)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{where}: content is not an array of numbers: {error}") from error
+    if array.size == 1 and c * h * w == 1:
+        array = array.reshape(1, 1, 1)
+    elif array.shape == (h, w) and c == 1:
+        array = array[None]
+    elif array.shape == (h, w, c) and array.shape != (c, h, w):
+        array = array.transpose(2, 0, 1)
+    elif array.shape == (c,) and h * w == 1:
+        array = array.reshape(c, 1, 1)
+    if array.shape != (c, h, w):
+        raise InputError(
+            f"{where}: content has shape {array.shape}; a cell holds {h}x{w} pixels of {c} "
+            f"channel(s), so give ({h}, {w}, {c}) or ({c}, {h}, {w})"
+        )
+    if not np.isfinite(array).all():
+        raise InputError(f"{where}: content has NaN or infinite values; measure again or mark it failed")
+    low, high = grid.range
+    slack = 1e-6 * (high - low)
+    if array.min() < low - slack or array.max() > high + slack:
+        raise InputError(
+            f"{where}: content runs from {array.min():g} to {array.max():g}, outside the grid's "
+            f"range [{low:g}, {high:g}]; rescale it or create the grid with that range"
+        )
+    return np.ascontiguousarray(np.clip(array, low, high))
+
+
+class Observations:
+    """All measured cells of one search, in order, and as images.
+
+    mask   : (H, W) float32, 1 where measured
+    values : (C, H, W) float32 in the grid's range, 0 where not measured
+    noise  : (H, W) float32 standard deviation in content units
+    """
+
+    def __init__(self, grid: Grid, items: Iterable[Observation] = ()) -> None:
+        self.grid = grid
+        self.items: list[Observation] = []
+        self.mask = np.zeros((grid.height, grid.width), np.float32)
+        self.noise = np.zeros((grid.height, grid.width), np.float32)
+        self.values = np.zeros((grid.channels, grid.height, grid.width), np.float32)
+        self.measured = np.zeros(grid.n_cells, bool)
+        for item in items:
+            self.add(item)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[Observation]:
+        return iter(self.items)
+
+    def check_new(self, cell: Cell) -> int:
+        """Flat index of a cell that may still be measured."""
+        index = self.grid.index(cell)
+        if self.measured[index]:
+            raise InputError(f"cell ({cell[0]}, {cell[1]}) was measured already; correct it instead")
+        if self.grid.closed.flat[index]:
+            raise InputError(f"cell ({cell[0]}, {cell[1]}) is closed; open it first")
+        return index
+
+    def add(self, item: Observation) -> None:
+        """Append one observation; a cell outside, closed or measured before is refused."""
+        index = self.check_new(item.cell)
+        rows, cols = self.grid.block(item.cell)
+        self.mask[rows, cols] = 1.0
+        self.noise[rows, cols] = item.noise
+        self.values[:, rows, cols] = item.content
+        self.measured[index] = True
+        self.items.append(item)
+
+    @property
+    def available(self) -> NDArray[np.bool_]:
+        """(rows * cols,) True for open cells that have not been measured."""
+        return np.asarray(~self.measured & ~self.grid.closed.ravel())
+
+    @property
+    def cells(self) -> list[Cell]:
+        return [item.cell for item in self.items]
+
+    @property
+    def outcomes(self) -> NDArray[np.float64]:
+        """(n,) outcomes in the order of measurement."""
+        return np.array([item.outcome for item in self.items], np.float64)
+
+    @property
+    def contents(self) -> NDArray[np.float32]:
+        """(n, C, h, w) contents in the order of measurement."""
+        if not self.items:
+            return np.zeros((0, *self.grid.content_shape), np.float32)
+        return np.stack([item.content for item in self.items])
+
+    def subset(self, keep: Iterable[int]) -> Observations:
+        """The observations at these positions, as if the others had never been made."""
+        return Observations(self.grid, (self.items[i] for i in keep))

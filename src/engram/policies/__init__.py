@@ -1,0 +1,82 @@
+"""Search policies behind one small protocol; ``make_policy`` builds one by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from engram.errors import InputError
+from engram.grid import Grid
+from engram.policies.base import Policy, Suggestion, View
+
+if TYPE_CHECKING:
+    from engram.memory.permanent import PermanentMemory
+
+__all__ = ["POLICIES", "Policy", "PolicySpec", "Suggestion", "View", "make_policy"]
+
+
+@dataclass(frozen=True)
+class PolicySpec:
+    """Where a policy lives and what it needs; imported when first used."""
+
+    module: str
+    attribute: str
+    summary: str
+    needs_memory: bool = False
+
+
+POLICIES: dict[str, PolicySpec] = {
+    "random": PolicySpec("engram.policies.random", "RandomSearch", "cells in a random order"),
+    "spread": PolicySpec(
+        "engram.policies.spread", "SpreadDesign", "a space-filling design that never adapts"
+    ),
+    "gp": PolicySpec(
+        "engram.policies.gp", "GaussianProcess", "a Gaussian process on the outcomes"
+    ),
+    "greedy": PolicySpec(
+        "engram.policies.greedy", "greedy_adaptive", "exploitation alone (Greedy-Adaptive)", True
+    ),
+    "diffatd": PolicySpec(
+        "engram.policies.diffatd", "diffatd", "the permanent memory alone (DiffATD)", True
+    ),
+    "em-ptdm": PolicySpec(
+        "engram.policies.emptdm", "em_ptdm", "permanent and transient memory (EM-PTDM)", True
+    ),
+}
+
+PRESETS = ("default", "paper")
+
+
+def make_policy(
+    name: str,
+    grid: Grid,
+    budget: int,
+    *,
+    seed: int = 0,
+    memory: PermanentMemory | None = None,
+    preset: str = "default",
+    **options: Any,
+) -> Policy:
+    """Build a policy by name.
+
+    ``memory`` is required by the policies that imagine; ``preset`` is 'default' or 'paper';
+    further options go to the policy and are refused when it does not know them.
+    """
+    spec = POLICIES.get(name)
+    if spec is None:
+        raise InputError(f"unknown policy {name!r}; choose one of {', '.join(POLICIES)}")
+    if preset not in PRESETS:
+        raise InputError(f"unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")
+    factory = getattr(import_module(spec.module), spec.attribute)
+    if spec.needs_memory:
+        if memory is None:
+            raise InputError(f"policy {name!r} needs a memory; see engram.load_memory")
+        memory.fits(grid.channels, grid.height, grid.width)
+        options = {**options, "memory": memory, "preset": preset}
+    try:
+        policy = factory(grid, budget, seed, **options)
+    except TypeError as error:
+        raise InputError(f"policy {name!r} does not take these options: {error}") from error
+    assert isinstance(policy, Policy)
+    return policy

@@ -1,0 +1,157 @@
+"""What every policy offers: suggest cells, take observations, show its beliefs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engram.errors import InputError
+from engram.grid import Cell, Grid
+from engram.observation import Observation, Observations
+from engram.scores import Scores, best_cells
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A cell to measure next and every term of its score."""
+
+    cell: Cell
+    rank: int
+    terms: dict[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What a policy believes at one moment, for reports and explanations.
+
+    mean      : (C, H, W) expected content in the grid's range, or None
+    particles : (P, C, H, W) samples of the area in the grid's range, or None
+    """
+
+    scores: Scores
+    mean: NDArray[np.float32] | None = None
+    particles: NDArray[np.float32] | None = None
+
+
+@dataclass
+class PolicyLog:
+    """What a policy notes while it works.
+
+    evidence : predictive log-likelihood of each measurement's outcome before it was seen
+    forecast : the predicted probability of target of each measured cell
+    updates  : one record per h-update: time, accepted, held-out evidence before and after
+    evaluations : network evaluations so far, in forward passes of 16 particles
+    """
+
+    evidence: list[float] = field(default_factory=list)
+    forecast: list[float] = field(default_factory=list)
+    updates: list[dict[str, Any]] = field(default_factory=list)
+    evaluations: float = 0.0
+
+
+def log_likelihood(outcome: float, probability: float, floor: float = 0.01) -> float:
+    """Cross-entropy form of the Bernoulli log-likelihood of a fractional outcome."""
+    p = min(max(probability, floor), 1 - floor)
+    return float(outcome * np.log(p) + (1 - outcome) * np.log(1 - p))
+
+
+class Policy(ABC):
+    """A search in progress. Subclasses define ``scores``, and ``learn`` if they learn."""
+
+    name: str = ""
+
+    def __init__(self, grid: Grid, budget: int, seed: int = 0) -> None:
+        self.grid = grid
+        self.budget = grid.check_budget(budget)
+        self.seed = int(seed)
+        self.observations = Observations(grid)
+        self.log = PolicyLog()
+        self._scores: Scores | None = None
+
+    @property
+    def t(self) -> int:
+        """Measurements taken so far."""
+        return len(self.observations)
+
+    @abstractmethod
+    def scores(self) -> Scores:
+        """Score terms of every cell, given what has been measured."""
+
+    def learn(self, new: list[Observation]) -> None:
+        """Take in measurements that were just added to ``observations``."""
+
+    def view(self) -> View:
+        """Beliefs at this moment."""
+        return View(self.current_scores())
+
+    def current_scores(self) -> Scores:
+        """Scores for the present state, computed once."""
+        if self._scores is None:
+            self._scores = self.scores()
+        return self._scores
+
+    def suggest(self, n: int = 1, pending: Iterable[Cell] = ()) -> list[Suggestion]:
+        """The n best different cells that are open, unmeasured and not pending.
+
+        For n > 1 the neighbourhood of each pick is damped before the next, so that several
+        crews do not stand side by side.
+        """
+        if n < 1:
+            raise InputError(f"n={n}: ask for at least one cell")
+        available = self.observations.available.copy()
+        taken = [self.grid.index(cell) for cell in pending]
+        available[taken] = False
+        scores = self.current_scores()
+        total = _damped(self.grid, scores.total, taken)
+        picks: list[Suggestion] = []
+        while len(picks) < n and available.any():
+            index = best_cells(total, available)[0]
+            picks.append(Suggestion(self.grid.at(index), len(picks) + 1, scores.of(index)))
+            available[index] = False
+            if len(picks) < n:
+                total = _damped(self.grid, total, [index])
+        return picks
+
+    def observe(self, new: Observation | Iterable[Observation]) -> None:
+        """Take one or several measurements; all are checked before any is taken."""
+        items = [new] if isinstance(new, Observation) else list(new)
+        seen: set[int] = set()
+        for item in items:
+            index = self.observations.check_new(item.cell)
+            if index in seen:
+                raise InputError(f"cell ({item.cell[0]}, {item.cell[1]}) is given twice")
+            seen.add(index)
+        for item in items:
+            index = self.grid.index(item.cell)
+            p = float(self.current_scores().probability[index])
+            self.log.forecast.append(p)
+            self.log.evidence.append(log_likelihood(item.outcome, p))
+        for item in items:
+            self.observations.add(item)
+        self._scores = None
+        self.learn(items)
+
+
+def _damped(grid: Grid, total: NDArray[np.float64], taken: list[int]) -> NDArray[np.float64]:
+    """Scores pulled towards their minimum around taken cells (a bump of two cells' width)."""
+    if not taken:
+        return total
+    rows, cols = np.divmod(np.arange(grid.n_cells), grid.cols)
+    finite = total[np.isfinite(total)]
+    low = float(finite.min()) if len(finite) else 0.0
+    out = total - low
+    for index in taken:
+        r, c = grid.at(index)
+        out = out * (1 - np.exp(-((rows - r) ** 2 + (cols - c) ** 2) / 8.0))
+    return np.asarray(out + low)
+
+
+def flat_scores(grid: Grid, probability: NDArray[np.float64], total: NDArray[np.float64]) -> Scores:
+    """Scores of a policy that has no particles: the terms it does not use are zero."""
+    zero = np.zeros(grid.n_cells)
+    return Scores(zero, zero, probability, probability, total, probability, 0.0)

@@ -1,0 +1,116 @@
+"""The reward model r_eta: content of a cell -> how likely it is target (Eq. 11, N.2)."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from engram.seeding import torch_generator
+
+
+class RewardModel(Protocol):
+    """Learns from (content, outcome) pairs and scores imagined contents."""
+
+    def update(self, contents: NDArray[np.float32], outcomes: NDArray[np.float64]) -> None:
+        """Learn from all measurements so far: contents (n, C, h, w) in model units."""
+        ...
+
+    def predict(self, contents: NDArray[np.float32]) -> NDArray[np.float64]:
+        """(n, C, h, w) -> (n,) in [0, 1]."""
+        ...
+
+
+class AffineReward:
+    r"""Outcome as a clipped affine function of the content, by ridge regression.
+
+    For cells of one pixel. An affine reward commutes with expectation,
+    :math:`\mathbb E[r(x)] = r(\mathbb E[x])`, so the posterior mean of one evaluation gives
+    the probability of target without any sample. Until both outcomes were seen it assumes
+    that bright content (1 in model units) is target.
+    """
+
+    def __init__(self, channels: int = 1, strength: float = 0.5) -> None:
+        self.weights = np.full(channels, 0.5 / channels)
+        self.bias, self.strength = 0.5, strength
+
+    def update(self, contents: NDArray[np.float32], outcomes: NDArray[np.float64]) -> None:
+        x = contents.reshape(len(contents), contents.shape[1], -1).mean(axis=2).astype(float)
+        prior = np.append(np.full(x.shape[1], 0.5 / x.shape[1]), 0.5)
+        design = np.column_stack([x, np.ones(len(x))])
+        gram = design.T @ design + self.strength * np.eye(design.shape[1])
+        solution = np.linalg.solve(gram, design.T @ outcomes + self.strength * prior)
+        self.weights, self.bias = solution[:-1], float(solution[-1])
+
+    def predict(self, contents: NDArray[np.float32]) -> NDArray[np.float64]:
+        x = contents.reshape(len(contents), contents.shape[1], -1).mean(axis=2)
+        return np.asarray(np.clip(x @ self.weights + self.bias, 0.0, 1.0), np.float64)
+
+
+class _RewardNetwork(nn.Module):
+    """Appendix N.2: one 3x3 convolution, a 2x2 pooling, five fully connected layers."""
+
+    def __init__(self, channels: int, height: int, width: int) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(channels, 1, 3, padding=1)
+        self.pool = min(height, width) >= 2
+        size = (height // 2) * (width // 2) if self.pool else height * width
+        widths = [size, 4, 32, 16, 8, 2]
+        self.layers = nn.ModuleList(
+            nn.Linear(a, b) for a, b in zip(widths[:-1], widths[1:], strict=True)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = F.leaky_relu(self.conv(x))
+        if self.pool:
+            x = F.max_pool2d(x, 2)
+        x = x.flatten(1)
+        for layer in self.layers[:-1]:
+            x = F.leaky_relu(layer(x))
+        out: Tensor = self.layers[-1](x)
+        return out
+
+
+class ConvReward:
+    """The reward network of appendix N.2, trained a few epochs after each measurement."""
+
+    def __init__(
+        self,
+        content_shape: tuple[int, int, int],
+        *,
+        seed: int,
+        epochs: int = 3,
+        learning_rate: float = 0.01,
+    ) -> None:
+        with torch.random.fork_rng(devices=[]):
+            torch.random.set_rng_state(torch_generator(seed, "reward").get_state())
+            self.network = _RewardNetwork(*content_shape)
+        self.epochs = epochs
+        self.optimiser = torch.optim.Adam(self.network.parameters(), lr=learning_rate)
+
+    def update(self, contents: NDArray[np.float32], outcomes: NDArray[np.float64]) -> None:
+        x = torch.from_numpy(contents)
+        y = torch.from_numpy(outcomes.astype(np.float32))
+        labels = torch.stack([1 - y, y], dim=1)
+        for _ in range(self.epochs):
+            loss = F.cross_entropy(self.network(x), labels)
+            self.optimiser.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+            self.optimiser.step()
+
+    @torch.no_grad()
+    def predict(self, contents: NDArray[np.float32]) -> NDArray[np.float64]:
+        logits = self.network(torch.from_numpy(np.ascontiguousarray(contents, np.float32)))
+        return logits.softmax(dim=1)[:, 1].double().numpy()
+
+
+def make_reward(content_shape: tuple[int, int, int], *, seed: int, paper: bool) -> RewardModel:
+    """N.2's network for the paper and for patches; the affine one for single pixels."""
+    channels, h, w = content_shape
+    if paper or h * w > 1:
+        return ConvReward(content_shape, seed=seed)
+    return AffineReward(channels)

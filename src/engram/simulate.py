@@ -1,0 +1,113 @@
+"""Backtests: run a policy on a task and keep everything the figures need."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from engram.grid import Cell
+from engram.metrics import l2_distance, mass_found, objects_touched, recall, success_rate
+from engram.policies.base import Policy, View
+from engram.tasks.base import Task
+
+Progress = Callable[[int, int], None]
+"""Called with (measurements taken, targets found)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """Beliefs after t measurements."""
+
+    t: int
+    view: View
+
+
+@dataclass(eq=False)
+class Trace:
+    """What a policy did on a task, step by step.
+
+    terms[i] are the score terms of the i-th cell when it was chosen; evidence[i] is the
+    predictive log-likelihood of its outcome; updates are the h-updates with their held-out
+    evidence; snapshots hold beliefs at the requested times.
+    """
+
+    policy: str
+    task: Task
+    budget: int
+    seed: int
+    cells: list[Cell] = field(default_factory=list)
+    outcomes: list[float] = field(default_factory=list)
+    terms: list[dict[str, float]] = field(default_factory=list)
+    evidence: list[float] = field(default_factory=list)
+    forecast: list[float] = field(default_factory=list)
+    updates: list[dict[str, Any]] = field(default_factory=list)
+    snapshots: list[Snapshot] = field(default_factory=list)
+    seconds: float = 0.0
+    evaluations: float = 0.0
+
+    def success_rate(self, budget: int | None = None) -> float:
+        return success_rate(self.outcomes, budget or self.budget, self.task.targets)
+
+    def recall(self, budget: int | None = None) -> float:
+        return recall(self.outcomes, budget or self.budget, self.task.targets)
+
+    def mass(self, budget: int | None = None) -> float:
+        return mass_found(self.outcomes, budget or self.budget, self.task)
+
+    def objects(self, budget: int | None = None) -> int:
+        """Separate targets touched."""
+        return objects_touched(self.task, self.cells[: budget or self.budget])
+
+    @property
+    def found(self) -> int:
+        return int((np.asarray(self.outcomes) > 0).sum())
+
+    def distances(self, *, targets_only: bool = False) -> list[tuple[int, float]]:
+        """(t, L2 distance of the posterior mean to the truth) at every snapshot."""
+        return [
+            (s.t, l2_distance(s.view.mean, self.task, targets_only=targets_only))
+            for s in self.snapshots
+            if s.view.mean is not None
+        ]
+
+
+def simulate(
+    policy: Policy,
+    task: Task,
+    *,
+    snapshots: Iterable[int] = (),
+    progress: Progress | None = None,
+) -> Trace:
+    """Spend the policy's whole budget on the task."""
+    trace = Trace(policy.name, task, policy.budget, policy.seed)
+    wanted = set(snapshots)
+    started = time.perf_counter()
+    outside = 0.0  # time spent on snapshots is not the policy's
+    for t in range(policy.budget):
+        if t in wanted:
+            outside += _snapshot(trace, policy)
+        pick = policy.suggest()[0]
+        observation = task.measure(pick.cell)
+        policy.observe(observation)
+        trace.cells.append(pick.cell)
+        trace.outcomes.append(observation.outcome)
+        trace.terms.append(pick.terms)
+        if progress is not None:
+            progress(t + 1, trace.found)
+    if policy.budget in wanted:
+        outside += _snapshot(trace, policy)
+    trace.seconds = time.perf_counter() - started - outside
+    trace.evidence, trace.forecast = list(policy.log.evidence), list(policy.log.forecast)
+    trace.updates, trace.evaluations = list(policy.log.updates), policy.log.evaluations
+    return trace
+
+
+def _snapshot(trace: Trace, policy: Policy) -> float:
+    policy.current_scores()
+    began = time.perf_counter()
+    trace.snapshots.append(Snapshot(policy.t, policy.view()))
+    return time.perf_counter() - began

@@ -1,0 +1,79 @@
+"""A task: a known truth to search in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engram.errors import InputError
+from engram.grid import Cell, Grid
+from engram.observation import Observation
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Content and target of a whole area.
+
+    content : (C, H, W) float32 in the grid's range
+    target  : (H, W) bool, pixels that are target
+    """
+
+    name: str
+    grid: Grid
+    content: NDArray[np.float32]
+    target: NDArray[np.bool_]
+    noise: float = 0.0
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        grid = self.grid
+        if self.content.shape != (grid.channels, grid.height, grid.width):
+            raise InputError(
+                f"task {self.name}: content has shape {self.content.shape}, the grid is "
+                f"{grid.channels}x{grid.height}x{grid.width}"
+            )
+        if self.target.shape != (grid.height, grid.width):
+            raise InputError(
+                f"task {self.name}: target mask has shape {self.target.shape}, the area is "
+                f"{grid.height}x{grid.width}"
+            )
+        if not np.isfinite(self.content).all():
+            raise InputError(f"task {self.name}: content has NaN or infinite values")
+        if not (self.outcomes[self.grid.open_cells] > 0).any():
+            raise InputError(f"task {self.name}: no open cell contains any target")
+
+    @cached_property
+    def outcomes(self) -> NDArray[np.float64]:
+        """(rows * cols,) share of target pixels of every cell."""
+        return self.grid.cells_of(self.target.astype(np.float32)).mean(axis=(1, 2)).astype(float)
+
+    @property
+    def targets(self) -> int:
+        """U: open cells that contain target (y > 0)."""
+        return int((self.outcomes[self.grid.open_cells] > 0).sum())
+
+    @cached_property
+    def objects(self) -> NDArray[np.int32]:
+        """(H, W) label of each separate target, 0 for background."""
+        from scipy.ndimage import label
+
+        given = self.facts.get("objects")
+        if given is not None:
+            return np.asarray(given, np.int32)
+        labels, _ = label(self.target)
+        return np.asarray(labels, np.int32)
+
+    def measure(self, cell: Cell) -> Observation:
+        """What a measurement of the cell brings back."""
+        index = self.grid.index(cell)
+        return Observation.checked(
+            self.grid,
+            cell,
+            self.grid.content_of(self.content, cell),
+            float(self.outcomes[index]),
+            self.noise,
+        )
