@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engram.errors import InputError
 
+Scalar = TypeVar("Scalar", bound=np.generic)
 Cell = tuple[int, int]
 """(row, column) of a cell, from the top left."""
+
+
+def whole(value: Any) -> int | None:
+    """The value as an int when it is a whole number, else None."""
+    try:
+        number = int(value)
+        return number if number == value else None
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,26 +39,24 @@ class Grid:
     channels: int = 1
     cell: tuple[int, int] = (1, 1)
     range: tuple[float, float] = (0.0, 1.0)
-    closed: NDArray[np.bool_] = field(default=None, repr=False)  # type: ignore[assignment]
-    cost: NDArray[np.float64] = field(default=None, repr=False)  # type: ignore[assignment]
+    closed: NDArray[np.bool_] = field(default=None, repr=False)  # type: ignore[arg-type]
+    cost: NDArray[np.float64] = field(default=None, repr=False)  # type: ignore[arg-type]
 
     def __post_init__(self) -> None:
         for name in ("height", "width", "channels"):
-            value = getattr(self, name)
-            if int(value) != value or value < 1:
-                raise InputError(f"grid {name}={value!r}: give a whole number of at least 1")
-        h, w = self.cell
-        if h < 1 or w < 1:
-            raise InputError(f"cell={h}x{w}: a cell has at least 1x1 pixels")
+            given = getattr(self, name)
+            value = whole(given)
+            if value is None or value < 1:
+                raise InputError(f"grid {name}={given!r}: give a whole number of at least 1")
+            object.__setattr__(self, name, value)
+        h, w = self._checked_cell()
         if self.height % h or self.width % w:
             raise InputError(
-                f"an area of {self.height}x{self.width} pixels cannot be cut into cells of {h}x{w}: "
-                f"{self.height % h} rows and {self.width % w} columns would be left over; choose a "
-                "cell size that divides the area, or crop or pad the area"
+                f"an area of {self.height}x{self.width} pixels cannot be cut into cells of "
+                f"{h}x{w}: {self.height % h} rows and {self.width % w} columns would be left over; "
+                "choose a cell size that divides the area, or crop or pad the area"
             )
-        low, high = self.range
-        if not (np.isfinite(low) and np.isfinite(high) and low < high):
-            raise InputError(f"range=({low}, {high}): give two finite numbers, low < high")
+        self._check_range()
         shape = (self.rows, self.cols)
         closed = np.zeros(shape, bool) if self.closed is None else np.array(self.closed, bool)
         cost = np.ones(shape) if self.cost is None else np.array(self.cost, np.float64)
@@ -60,6 +69,27 @@ class Grid:
             object.__setattr__(self, name, array)
         if not (np.isfinite(cost).all() and (cost > 0).all()):
             raise InputError("cost must be finite and above 0 in every cell")
+
+    def _checked_cell(self) -> tuple[int, int]:
+        try:
+            h, w = (whole(v) or 0 for v in self.cell)
+        except (TypeError, ValueError):
+            h = w = 0
+        if h < 1 or w < 1:
+            raise InputError(
+                f"cell={self.cell!r}: give two whole numbers (height, width), 1 or more"
+            )
+        object.__setattr__(self, "cell", (h, w))
+        return h, w
+
+    def _check_range(self) -> None:
+        try:
+            low, high = (float(v) for v in self.range)
+        except (TypeError, ValueError):
+            low = high = np.nan
+        if not (np.isfinite(low) and np.isfinite(high) and low < high):
+            raise InputError(f"range={self.range!r}: give two finite numbers, low < high")
+        object.__setattr__(self, "range", (low, high))
 
     @property
     def rows(self) -> int:
@@ -85,7 +115,12 @@ class Grid:
 
     def index(self, cell: Cell) -> int:
         """Flat index of a cell; refuses cells outside the grid."""
-        row, col = int(cell[0]), int(cell[1])
+        try:
+            row, col = (whole(v) for v in cell)
+        except (TypeError, ValueError):
+            row = col = None
+        if row is None or col is None:
+            raise InputError(f"cell {cell!r} is not a pair of whole numbers (row, column)")
         if not (0 <= row < self.rows and 0 <= col < self.cols):
             raise InputError(
                 f"cell ({row}, {col}) is outside the grid of {self.rows} rows and {self.cols} "
@@ -114,7 +149,7 @@ class Grid:
         split = image.reshape(*lead, self.rows, h, self.cols, w)
         return np.moveaxis(split, -3, -2).reshape(*lead, self.n_cells, h, w)
 
-    def pixels(self, per_cell: NDArray[np.float32]) -> NDArray[np.float32]:
+    def pixels(self, per_cell: NDArray[Scalar]) -> NDArray[Scalar]:
         """(rows * cols,) or (rows, cols) -> (H, W), each cell's value on all its pixels."""
         table = np.asarray(per_cell).reshape(self.rows, self.cols)
         return np.repeat(np.repeat(table, self.cell[0], 0), self.cell[1], 1)
@@ -124,27 +159,28 @@ class Grid:
         closed = self.closed.copy()
         for cell in cells:
             closed.flat[self.index(cell)] = True
-        return Grid(
-            self.height, self.width, self.channels, self.cell, self.range, closed, self.cost
-        )
+        return replace(self, closed=closed)
 
     def check_budget(self, budget: int) -> int:
         """The budget, if it can be spent in full on this grid."""
         available = len(self.open_cells)
-        if int(budget) != budget or budget < 1:
+        number = whole(budget)
+        if number is None or number < 1:
             raise InputError(f"budget={budget!r}: give a whole number of at least 1")
-        if budget > available:
+        if number > available:
             raise InputError(
                 f"budget={budget} is larger than the {available} open cells; lower it or open cells"
             )
-        return int(budget)
+        return number
 
     def to_model(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """Content values -> the memories' range [-1, 1]."""
         low, high = self.range
-        return np.asarray((np.asarray(values, np.float32) - low) * (2 / (high - low)) - 1, np.float32)
+        scaled = (np.asarray(values, np.float32) - low) * (2 / (high - low)) - 1
+        return np.asarray(scaled, np.float32)
 
     def from_model(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """The memories' range [-1, 1] -> content values."""
         low, high = self.range
-        return np.asarray((np.asarray(values, np.float32) + 1) * ((high - low) / 2) + low, np.float32)
+        scaled = (np.asarray(values, np.float32) + 1) * ((high - low) / 2) + low
+        return np.asarray(scaled, np.float32)

@@ -53,9 +53,7 @@ def objects_touched(task: Task, cells: Sequence[tuple[int, int]]) -> int:
     return len(seen - {0})
 
 
-def l2_distance(
-    mean: NDArray[np.float32], task: Task, *, targets_only: bool = False
-) -> float:
+def l2_distance(mean: NDArray[np.float32], task: Task, *, targets_only: bool = False) -> float:
     """Root mean squared distance of a posterior mean (C, H, W) to the truth."""
     squared = ((mean - task.content) ** 2).mean(axis=0)
     values = squared[task.target] if targets_only else squared

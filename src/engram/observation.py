@@ -55,7 +55,8 @@ def _checked_number(value: float, name: str, where: str, low: float, high: float
 def _checked_content(grid: Grid, content: ArrayLike, where: str) -> NDArray[np.float32]:
     c, h, w = grid.content_shape
     try:
-        array = np.asarray(content, np.float32)
+        with np.errstate(over="ignore"):  # too large for float32 is infinite, refused below
+            array = np.asarray(content, np.float32)
     except (TypeError, ValueError) as error:
         raise InputError(f"{where}: content is not an array of numbers: {error}") from error
     if array.size == 1 and c * h * w == 1:
@@ -72,7 +73,9 @@ def _checked_content(grid: Grid, content: ArrayLike, where: str) -> NDArray[np.f
             f"channel(s), so give ({h}, {w}, {c}) or ({c}, {h}, {w})"
         )
     if not np.isfinite(array).all():
-        raise InputError(f"{where}: content has NaN or infinite values; measure again or mark it failed")
+        raise InputError(
+            f"{where}: content has NaN or infinite values; measure again or mark it failed"
+        )
     low, high = grid.range
     slack = 1e-6 * (high - low)
     if array.min() < low - slack or array.max() > high + slack:
@@ -111,14 +114,28 @@ class Observations:
         """Flat index of a cell that may still be measured."""
         index = self.grid.index(cell)
         if self.measured[index]:
-            raise InputError(f"cell ({cell[0]}, {cell[1]}) was measured already; correct it instead")
+            raise InputError(
+                f"cell ({cell[0]}, {cell[1]}) was measured already; correct it instead"
+            )
         if self.grid.closed.flat[index]:
             raise InputError(f"cell ({cell[0]}, {cell[1]}) is closed; open it first")
         return index
 
+    def check(self, item: Observation) -> int:
+        """Flat index of an observation that may be added; also one built by hand is checked."""
+        index = self.check_new(item.cell)
+        if np.shape(item.content) != self.grid.content_shape:
+            raise InputError(
+                f"cell ({item.cell[0]}, {item.cell[1]}): content has shape "
+                f"{np.shape(item.content)}, a cell holds {self.grid.content_shape}; "
+                "Observation.checked brings it into form"
+            )
+        Observation.checked(self.grid, item.cell, item.content, item.outcome, item.noise)
+        return index
+
     def add(self, item: Observation) -> None:
         """Append one observation; a cell outside, closed or measured before is refused."""
-        index = self.check_new(item.cell)
+        index = self.check(item)
         rows, cols = self.grid.block(item.cell)
         self.mask[rows, cols] = 1.0
         self.noise[rows, cols] = item.noise

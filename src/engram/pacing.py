@@ -25,6 +25,9 @@ class UpdateSchedule:
         (i is the index of the update, so updates come faster as the search goes on),
     uniform  : every ``every`` measurements.
 
+    Taken literally the adaptive intervals add up to little more than half of the budget (for
+    gamma = 1); ``stretch`` scales them to fill it, so that updates go on to the end.
+
     No update comes before ``first`` measurements.
     """
 
@@ -33,18 +36,28 @@ class UpdateSchedule:
     gamma: float = 1.0
     every: int = 20
     first: int = 1
+    stretch: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("adaptive", "uniform"):
+            raise InputError(f"schedule={self.kind!r}: choose 'adaptive' or 'uniform'")
+        if self.updates < 0 or self.every < 1 or not self.gamma >= 0:
+            raise InputError(
+                f"updates={self.updates}, every={self.every}, gamma={self.gamma}: give 0 "
+                "or more updates, an interval of at least 1 and a decay of at least 0"
+            )
 
     def times(self, budget: int) -> tuple[int, ...]:
         """Measurement counts in [1, budget - 1] after which h is adapted."""
         if self.kind == "uniform":
             points = [float(p) for p in range(self.every, budget, self.every)]
-        elif self.kind == "adaptive":
+        else:
             points, position = [], 0.0
             for i in range(self.updates):
                 share = 1 - i / (self.updates + 1)
                 position += budget / self.updates * share**self.gamma
                 points.append(position)
-        else:
-            raise InputError(f"schedule={self.kind!r}: choose 'adaptive' or 'uniform'")
+            if self.stretch and position > 0:
+                points = [p * budget / position for p in points]
         rounded = {max(1, round(p)) for p in points}
         return tuple(sorted(p for p in rounded if self.first <= p < budget))

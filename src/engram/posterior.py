@@ -19,7 +19,7 @@ measured pixels. All of them share one sampler (Algorithm 1's DDIM step, any eta
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -32,6 +32,10 @@ from engram.seeding import particle_noise
 
 MIN_SIGMA = 1e-2
 """Noise, in model units, that guidance assumes at least (half a grey level of 256)."""
+
+TOLD_DOUBT = 0.05
+"""Doubt left in a measured pixel when the network was told its value: exact measurements are
+reproduced, noisy ones are left to the network, which knows their noise."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ class Amortised:
                 "or 'replacement'"
             )
         x0 = denoiser.estimate(x_t, t, evidence.known).x0
-        return _as_estimate(denoiser, x_t, t, pinned(x0, evidence))
+        return _as_estimate(denoiser, x_t, t, pinned(x0, evidence, TOLD_DOUBT))
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,8 @@ class Replacement:
 
     def estimate(self, denoiser: Denoiser, x_t: Tensor, t: Tensor, evidence: Evidence) -> Estimate:
         x0 = denoiser.estimate(x_t, t).x0
-        return _as_estimate(denoiser, x_t, t, pinned(x0, evidence))
+        doubt = denoiser.schedule.s(per_sample(t, x_t))
+        return _as_estimate(denoiser, x_t, t, pinned(x0, evidence, doubt))
 
 
 @dataclass(frozen=True)
@@ -124,7 +129,7 @@ class Dps:
     :math:`r_t^2 = s^2 / (s^2 + a^2)`.
     """
 
-    strength: float = 1.0
+    strength: float = 1.5
 
     @property
     def evaluations(self) -> float:
@@ -175,7 +180,7 @@ class MomentMatching:
         return _as_estimate(denoiser, x_t, t, moved.detach())
 
 
-def _conjugate_gradient(apply, b: Tensor, iterations: int) -> Tensor:  # type: ignore[no-untyped-def]
+def _conjugate_gradient(apply: Callable[[Tensor], Tensor], b: Tensor, iterations: int) -> Tensor:
     """Solve apply(u) = b per sample, (P, ...); stops per sample when the residual is gone."""
 
     def dot(p: Tensor, q: Tensor) -> Tensor:
@@ -256,6 +261,8 @@ class Sampler:
         path: Sequence[int] = (),
     ) -> Draw:
         """Re-noise existing particles to time ``depth`` and denoise them again."""
+        if steps < 1:
+            raise InputError(f"steps={steps}: a refresh needs at least 1 step")
         shape = (steps + 1, *particles.shape[1:])
         noise = particle_noise(seed, "refresh", path, particles.shape[0], shape)
         start = torch.full((), min(depth, self.first))

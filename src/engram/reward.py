@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -60,9 +61,7 @@ class _RewardNetwork(nn.Module):
         self.pool = min(height, width) >= 2
         size = (height // 2) * (width // 2) if self.pool else height * width
         widths = [size, 4, 32, 16, 8, 2]
-        self.layers = nn.ModuleList(
-            nn.Linear(a, b) for a, b in zip(widths[:-1], widths[1:], strict=True)
-        )
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
 
     def forward(self, x: Tensor) -> Tensor:
         x = F.leaky_relu(self.conv(x))
@@ -105,7 +104,7 @@ class ConvReward:
     @torch.no_grad()
     def predict(self, contents: NDArray[np.float32]) -> NDArray[np.float64]:
         logits = self.network(torch.from_numpy(np.ascontiguousarray(contents, np.float32)))
-        return logits.softmax(dim=1)[:, 1].double().numpy()
+        return np.asarray(logits.softmax(dim=1)[:, 1].numpy(), np.float64)
 
 
 def make_reward(content_shape: tuple[int, int, int], *, seed: int, paper: bool) -> RewardModel:

@@ -49,21 +49,22 @@ def exploration(cells: NDArray[np.float32], sigma: float) -> Array:
 
     cells : (P, n, d) content of every cell in every particle, in model units.
     """
-    centred = cells - cells.mean(axis=0, keepdims=True)
+    centred = cells - cells.mean(axis=0, keepdims=True, dtype=np.float64)
     return np.asarray(len(cells) / sigma**2 * (centred**2).sum(axis=(0, 2)), np.float64)
 
 
 def entropy_bound(cells: NDArray[np.float32], sigma: float) -> Array:
-    r"""Tighter bound on the entropy, :math:`-\sum_i \log \frac1P \sum_j e^{-d_{ij}^2/2\sigma^2}`."""
+    r"""Tighter bound on the entropy: :math:`-\sum_i \log \frac1P \sum_j e^{-d_{ij}^2/2\sigma^2}`.
+
+    Between 0 and :math:`P \log P`, and never above :func:`exploration` / P (Jensen).
+    """
     kernel = np.exp(-_pair_distances(cells) / (2 * sigma**2))
     return np.asarray(-np.log(kernel.mean(axis=1)).sum(axis=0), np.float64)
 
 
 def likelihood(cells: NDArray[np.float32], sigma: float) -> Array:
     """Proposition 2 for cells (P, n, d): (n,)."""
-    return np.asarray(
-        np.exp(-_pair_distances(cells) / (2 * sigma**2)).sum(axis=(0, 1)), np.float64
-    )
+    return np.asarray(np.exp(-_pair_distances(cells) / (2 * sigma**2)).sum(axis=(0, 1)), np.float64)
 
 
 def _pair_distances(cells: NDArray[np.float32]) -> Array:
@@ -92,7 +93,12 @@ def paper_scores(
 
 
 def best_cells(total: Array, available: NDArray[np.bool_], n: int = 1) -> list[int]:
-    """Flat indices of the n best available cells; the others count as -inf (guide, point 3)."""
-    ranked = np.where(available, np.nan_to_num(total, nan=-np.inf), -np.inf)
+    """Flat indices of the n best available cells, best first, ties in the order of the cells.
+
+    Cells that are not available are never ranked, so they cannot win, whatever the scores;
+    a NaN counts as the worst score of all.
+    """
+    candidates = np.flatnonzero(available)
+    ranked = np.nan_to_num(total[candidates], nan=-np.inf)
     order = np.argsort(-ranked, kind="stable")
-    return [int(i) for i in order[: min(n, int(available.sum()))]]
+    return [int(i) for i in candidates[order[:n]]]

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from engram.errors import InputError
+
 if TYPE_CHECKING:
     import torch
 
@@ -29,7 +31,11 @@ STREAMS = {
 
 
 def _entropy(seed: int, stream: str, path: Sequence[int]) -> np.random.SeedSequence:
-    return np.random.SeedSequence([int(seed), STREAMS[stream], *(int(p) for p in path)])
+    """Entropy of a stream; the path's length is part of it, so that () and (0,) differ."""
+    if seed < 0:
+        raise InputError(f"seed={seed}: give a whole number of at least 0")
+    key = (STREAMS[stream], len(path), *(int(p) for p in path))
+    return np.random.SeedSequence(int(seed), spawn_key=key)
 
 
 def numpy_generator(seed: int, stream: str, *path: int) -> np.random.Generator:

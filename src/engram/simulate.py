@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from engram.errors import InputError
 from engram.grid import Cell
 from engram.metrics import l2_distance, mass_found, objects_touched, recall, success_rate
 from engram.policies.base import Policy, View
@@ -83,6 +84,18 @@ def simulate(
     progress: Progress | None = None,
 ) -> Trace:
     """Spend the policy's whole budget on the task."""
+    grid = policy.grid
+    if policy.t:
+        raise InputError(f"the policy has {policy.t} measurements already; give a fresh one")
+    if (grid.rows, grid.cols, grid.content_shape) != (
+        task.grid.rows,
+        task.grid.cols,
+        task.grid.content_shape,
+    ):
+        raise InputError(
+            f"the policy searches {grid.rows}x{grid.cols} cells, task {task.name} has "
+            f"{task.grid.rows}x{task.grid.cols}; build the policy with the task's grid"
+        )
     trace = Trace(policy.name, task, policy.budget, policy.seed)
     wanted = set(snapshots)
     started = time.perf_counter()

@@ -75,9 +75,7 @@ class Known:
         """The same knowledge for every sample of a batch."""
         if self.values.shape[0] == batch:
             return self
-        return Known(
-            self.values.expand(batch, -1, -1, -1), self.weight.expand(batch, -1, -1, -1)
-        )
+        return Known(self.values.expand(batch, -1, -1, -1), self.weight.expand(batch, -1, -1, -1))
 
 
 SIGMA_REF = 0.25
@@ -100,8 +98,11 @@ class Estimate:
 class Denoiser(Protocol):
     """(x_t, t, known) -> estimate. ``known`` is ignored by unconditional models."""
 
-    schedule: Schedule
-    conditioned: bool
+    @property
+    def schedule(self) -> Schedule: ...
+
+    @property
+    def conditioned(self) -> bool: ...
 
     def estimate(self, x_t: Tensor, t: Tensor, known: Known | None = None) -> Estimate:
         """x_t (B, C, H, W), t scalar or (B,) -> Estimate."""
@@ -124,8 +125,8 @@ class NetworkDenoiser(nn.Module):
     def conditioned(self) -> bool:
         return self.network.config.conditioned
 
-    def velocity(self, x_t: Tensor, t: Tensor, known: Known | None) -> Tensor:
-        """Predicted v (B, C, H, W)."""
+    def features(self, x_t: Tensor, t: Tensor, known: Known | None) -> tuple[Tensor, Tensor]:
+        """Features and time embedding of the network's trunk."""
         batch = x_t.shape[0]
         t = t.reshape(-1).expand(batch)
         signal = self.schedule.a(per_sample(t, x_t))
@@ -135,8 +136,16 @@ class NetworkDenoiser(nn.Module):
                 inputs.append(x_t.new_zeros(batch, x_t.shape[1] + 1, *x_t.shape[2:]))
             else:
                 inputs.append(known.expand(batch).channels)
-        out: Tensor = self.network(torch.cat(inputs, dim=1), t)
-        return out
+        return self.network.trunk(torch.cat(inputs, dim=1), t)
+
+    def velocity_of(self, features: Tensor, embedding: Tensor, like: Tensor) -> Tensor:
+        """Predicted v from trunk features, cropped to the size of ``like``."""
+        out: Tensor = self.network.tail(features, embedding)
+        return out[..., : like.shape[-2], : like.shape[-1]]
+
+    def velocity(self, x_t: Tensor, t: Tensor, known: Known | None) -> Tensor:
+        """Predicted v (B, C, H, W)."""
+        return self.velocity_of(*self.features(x_t, t, known), x_t)
 
     def estimate(self, x_t: Tensor, t: Tensor, known: Known | None = None) -> Estimate:
         v = self.velocity(x_t, t, known)

@@ -42,8 +42,8 @@ def memory_files() -> dict[str, Path]:
 def memory_path(name: str) -> Path:
     """The file of a memory given by name or path."""
     path = Path(name)
-    if path.suffix == ".safetensors" or path.exists():
-        if not path.exists():
+    if path.suffix == ".safetensors":
+        if not path.is_file():
             raise InputError(f"no memory file at {path}")
         return path
     files = memory_files()

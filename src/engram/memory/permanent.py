@@ -106,8 +106,13 @@ class PermanentMemory:
             network = fresh_network(UNetConfig.from_dict(card.network), 0)
             denoiser = NetworkDenoiser(network)
             denoiser.load_state_dict(state)
-        except (SafetensorError, RuntimeError, KeyError, TypeError) as error:
-            raise WeightsError(f"memory {path} does not hold the weights of its card: {error}") from error
+            if network.config.outputs != card.channels:
+                raise ValueError(f"{network.config.outputs} channels, {card.channels} on the card")
+        except (SafetensorError, RuntimeError, KeyError, TypeError, ValueError) as error:
+            raise WeightsError(
+                f"memory {path} does not hold the weights of its card: "
+                f"{str(error).splitlines()[0]}"
+            ) from error
         return cls(denoiser, card)
 
     @staticmethod

@@ -84,7 +84,8 @@ def shape_group(rng: np.random.Generator, h: int, w: int) -> Array:
         if clumped:
             cy, cx = rng.normal(hub, 0.22 * min(h, w))
         else:
-            cy, cx = rng.uniform(pad, max(h - 1 - pad, pad)), rng.uniform(pad, max(w - 1 - pad, pad))
+            cy = rng.uniform(pad, max(h - 1 - pad, pad))
+            cx = rng.uniform(pad, max(w - 1 - pad, pad))
         if inside and not (pad <= cy <= h - 1 - pad and pad <= cx <= w - 1 - pad):
             continue
         if whole:
@@ -112,7 +113,7 @@ def mixed_shapes(rng: np.random.Generator, h: int, w: int) -> Array:
 def _field(rng: np.random.Generator, h: int, w: int) -> Array:
     """A Gaussian random field with a random length scale, roughness and anisotropy."""
     fy, fx = np.fft.fftfreq(h)[:, None], np.fft.rfftfreq(w)[None]
-    length = float(np.exp(rng.uniform(np.log(1.2), np.log(0.3 * min(h, w)))))
+    length = float(np.exp(rng.uniform(np.log(1.2), np.log(max(1.2, 0.3 * min(h, w))))))
     stretch = float(np.exp(rng.normal(0, 0.3)))
     k2 = (fy * stretch) ** 2 + (fx / stretch) ** 2
     if rng.random() < 0.5:
@@ -133,7 +134,8 @@ def thresholded_field(rng: np.random.Generator, h: int, w: int) -> Array:
 def smooth_field(rng: np.random.Generator, h: int, w: int) -> Array:
     """A random field squeezed into [0, 1], peaks or plains."""
     field = _field(rng, h, w)
-    return np.asarray(1 / (1 + np.exp(-rng.uniform(0.7, 4) * (field - rng.uniform(-1, 2)))), np.float32)
+    steepness, middle = rng.uniform(0.7, 4), rng.uniform(-1, 2)
+    return np.asarray(1 / (1 + np.exp(-steepness * (field - middle))), np.float32)
 
 
 def strokes(rng: np.random.Generator, h: int, w: int) -> Array:
@@ -158,7 +160,8 @@ def front(rng: np.random.Generator, h: int, w: int) -> Array:
     angle, size = rng.uniform(0, 2 * np.pi), min(h, w)
     u = np.cos(angle) * (xx - w / 2) + np.sin(angle) * (yy - h / 2)
     v = -np.sin(angle) * (xx - w / 2) + np.cos(angle) * (yy - h / 2)
-    wave = rng.uniform(0, 0.12) * size * np.sin(2 * np.pi * v / (size * rng.uniform(0.3, 1.5)) + angle)
+    height, length = rng.uniform(0, 0.12) * size, rng.uniform(0.3, 1.5) * size
+    wave = height * np.sin(2 * np.pi * v / length + angle)
     edge = (u - rng.uniform(-0.25, 0.45) * size + wave) / (rng.uniform(0.02, 0.25) * size)
     soft = 1 / (1 + np.exp(-4 * edge))
     return np.asarray(soft > 0.5 if rng.random() < 0.5 else soft, np.float32)
@@ -167,7 +170,7 @@ def front(rng: np.random.Generator, h: int, w: int) -> Array:
 def point_clusters(rng: np.random.Generator, h: int, w: int) -> Array:
     """Cells with at least one point of a clustered point process (sightings, deposits)."""
     image = np.zeros((h, w), np.float32)
-    spread = rng.uniform(0.8, 0.14 * min(h, w))
+    spread = rng.uniform(0.8, max(0.8, 0.14 * min(h, w)))
     for _ in range(int(rng.integers(1, 9))):
         centre = rng.uniform([0, 0], [h, w])
         points = rng.normal(centre, spread, size=(int(rng.integers(3, 60)), 2)).astype(int)
@@ -183,12 +186,13 @@ def plumes(rng: np.random.Generator, h: int, w: int) -> Array:
     yy, xx = _frame(h, w)
     image = np.zeros((h, w), np.float32)
     for _ in range(int(rng.integers(1, 6))):
-        angle, a = rng.uniform(0, np.pi), rng.uniform(1.2, 0.2 * min(h, w))
+        angle, a = rng.uniform(0, np.pi), rng.uniform(1.2, max(1.2, 0.2 * min(h, w)))
         b = a * rng.uniform(0.3, 1.0)
         cy, cx = rng.uniform(0, h), rng.uniform(0, w)
         u = np.cos(angle) * (xx - cx) + np.sin(angle) * (yy - cy)
         v = -np.sin(angle) * (xx - cx) + np.cos(angle) * (yy - cy)
-        image = np.maximum(image, rng.uniform(0.5, 1.0) * np.exp(-0.5 * ((u / a) ** 2 + (v / b) ** 2)))
+        bump = np.exp(-0.5 * ((u / a) ** 2 + (v / b) ** 2))
+        image = np.maximum(image, rng.uniform(0.5, 1.0) * bump)
     return np.asarray(image > rng.uniform(0.3, 0.6) if rng.random() < 0.4 else image, np.float32)
 
 
@@ -207,6 +211,6 @@ FAMILIES: dict[str, tuple[Family, float]] = {
 
 def scene(rng: np.random.Generator, h: int, w: int) -> Array:
     """One scene (h, w) in [0, 1] from a random family."""
-    families, shares = zip(*FAMILIES.values(), strict=True)
-    family = families[int(rng.choice(len(families), p=np.asarray(shares)))]
-    return family(rng, h, w)
+    families = [family for family, _ in FAMILIES.values()]
+    shares = [share for _, share in FAMILIES.values()]
+    return families[int(rng.choice(len(families), p=shares))](rng, h, w)

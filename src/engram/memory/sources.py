@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import struct
+import zipfile
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from engram.errors import InputError
 from engram.memory import scenes
+from engram.memory.collage import collages
 
 IMAGE_SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp"}
 
@@ -30,16 +32,28 @@ class Source(Protocol):
         """(C, H, W)."""
         ...
 
-    def draw(self, count: int, generator: torch.Generator, *, held_out: bool = False) -> Tensor:
-        """(count, C, H, W) in [-1, 1]; held-out images are never used for training."""
+    def draw(
+        self,
+        count: int,
+        generator: torch.Generator,
+        *,
+        held_out: bool = False,
+        plain: bool = False,
+    ) -> Tensor:
+        """(count, C, H, W) in [-1, 1]; held-out images are never used for training.
+
+        ``plain`` asks for images as they are: what the unconditional model should draw.
+        """
         ...
 
 
 class ArraySource:
     """Images held in memory; the last ``held_out`` share is kept for validation.
 
+    images : (n, H, W) or (n, H, W, C), uint8 or floats in [0, 1].
     ``affine`` in [0, 1] moves, turns and scales each drawn image at random
-    (0 = as it is), so that a memory of centred objects knows off-centre ones too.
+    (0 = as it is), so that a memory of centred objects knows off-centre ones too;
+    ``collage`` is the share of draws that show several smaller images at once.
     """
 
     def __init__(
@@ -48,6 +62,7 @@ class ArraySource:
         *,
         description: str,
         affine: float = 0.0,
+        collage: float = 0.0,
         held_out: float = 0.05,
     ) -> None:
         if images.ndim == 3:
@@ -57,26 +72,54 @@ class ArraySource:
                 f"training images have shape {images.shape}; give (n, H, W) or (n, H, W, C) "
                 "with 1 or 3 channels"
             )
-        if images.dtype != np.uint8 and not np.isfinite(images).all():
-            raise InputError("training images contain NaN or infinite values; remove them first")
         if len(images) < 2:
             raise InputError(f"{len(images)} training image(s) given; at least 2 are needed")
         self.images = images[..., :3]
+        self._check_values()
         self.description = description
-        self.affine = affine
+        self.affine, self.collage = affine, collage
         self._split = max(1, min(len(images) - 1, round(len(images) * (1 - held_out))))
+
+    def _check_values(self) -> None:
+        if self.images.dtype == np.uint8:
+            return
+        if not np.issubdtype(self.images.dtype, np.floating):
+            raise InputError(
+                f"training images are of type {self.images.dtype}; give uint8 or floats in [0, 1]"
+            )
+        if not np.isfinite(self.images).all():
+            raise InputError("training images contain NaN or infinite values; remove them first")
+        low, high = float(self.images.min()), float(self.images.max())
+        if low < 0 or high > 1:
+            raise InputError(
+                f"training images run from {low:g} to {high:g}; rescale floats to [0, 1]"
+            )
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        n, h, w, c = self.images.shape
+        _, h, w, c = self.images.shape
         return c, h, w
 
-    def draw(self, count: int, generator: torch.Generator, *, held_out: bool = False) -> Tensor:
+    def draw(
+        self,
+        count: int,
+        generator: torch.Generator,
+        *,
+        held_out: bool = False,
+        plain: bool = False,
+    ) -> Tensor:
         low, high = (self._split, len(self.images)) if held_out else (0, self._split)
         index = torch.randint(low, high, (count,), generator=generator).numpy()
         batch = torch.from_numpy(np.ascontiguousarray(self.images[index].transpose(0, 3, 1, 2)))
         x = batch.float() / 127.5 - 1 if batch.dtype == torch.uint8 else batch.float() * 2 - 1
-        return self._moved(x, generator) if self.affine else x
+        if plain or count == 0:
+            return x
+        if self.affine:
+            x = self._moved(x, generator)
+        if self.collage:
+            several = torch.rand(count, 1, 1, 1, generator=generator) < self.collage
+            x = torch.where(several, collages(x, count, generator), x)
+        return x
 
     def _moved(self, x: Tensor, generator: torch.Generator) -> Tensor:
         n, k = x.shape[0], self.affine
@@ -104,7 +147,16 @@ class SceneSource:
     def shape(self) -> tuple[int, int, int]:
         return 1, self.height, self.width
 
-    def draw(self, count: int, generator: torch.Generator, *, held_out: bool = False) -> Tensor:
+    def draw(
+        self,
+        count: int,
+        generator: torch.Generator,
+        *,
+        held_out: bool = False,
+        plain: bool = False,
+    ) -> Tensor:
+        if count == 0:
+            return torch.empty(0, *self.shape)
         seed = int(torch.randint(0, 2**62, (1,), generator=generator))
         rng = np.random.default_rng([seed, int(held_out)])
         batch = np.stack([scenes.scene(rng, self.height, self.width) for _ in range(count)])
@@ -130,27 +182,37 @@ def load_idx(path: Path) -> NDArray[np.uint8]:
 def load_npz(path: Path, key: str | None = None) -> NDArray[np.uint8] | NDArray[np.float32]:
     """The image stack of an .npz file: array ``key``, or ``images``, or the only one."""
     try:
-        with np.load(path, allow_pickle=False) as data:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
             names = list(data.files)
-            name = key or ("images" if "images" in names else names[0])
+            name = key or ("images" if "images" in names or len(names) != 1 else names[0])
             if name not in names:
-                raise InputError(f"{path} has no array {name!r}; it has {', '.join(names)}")
+                raise InputError(
+                    f"{path} has no array {name!r}; it has {', '.join(names) or 'none at all'}"
+                )
             array = data[name]
-    except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"cannot read {path}: {error}") from error
-    if array.dtype == np.uint8:
-        return np.asarray(array, np.uint8)
-    array = np.asarray(array, np.float32)
-    low, high = float(array.min()), float(array.max())
-    return array if 0 <= low and high <= 1 else (array - low) / (high - low or 1.0)
+            if array.dtype == np.uint8:
+                return np.asarray(array, np.uint8)
+            numbers = np.asarray(array, np.float32)
+    except InputError:
+        raise
+    except (OSError, EOFError, ValueError, TypeError, AttributeError) as error:
+        raise InputError(f"cannot read {path} as an .npz file of numbers: {error}") from error
+    except (zipfile.BadZipFile, zlib.error) as error:
+        raise InputError(f"{path} is not an .npz file, or damaged: {error}") from error
+    if not numbers.size:
+        raise InputError(f"array {name!r} of {path} is empty")
+    low, high = float(numbers.min()), float(numbers.max())
+    if low >= 0 and high <= 1:
+        return numbers
+    return np.asarray((numbers - low) / ((high - low) or 1.0), np.float32)
 
 
 def load_folder(path: Path, size: tuple[int, int], channels: int) -> NDArray[np.uint8]:
     """Every image below a folder, centre-cropped to the aspect and resized: (n, H, W, C)."""
-    from PIL import Image, ImageOps, UnidentifiedImageError
+    from PIL import Image, ImageOps
 
+    if channels not in (1, 3):
+        raise InputError(f"channels={channels}: images have 1 (grey) or 3 (colour) channels")
     files = sorted(p for p in path.rglob("*") if p.suffix.lower() in IMAGE_SUFFIXES)
     if not files:
         raise InputError(f"no images ({', '.join(sorted(IMAGE_SUFFIXES))}) below {path}")
@@ -160,7 +222,7 @@ def load_folder(path: Path, size: tuple[int, int], channels: int) -> NDArray[np.
         try:
             with Image.open(file) as image:
                 fitted = ImageOps.fit(image.convert(mode), (size[1], size[0]))
-        except (OSError, UnidentifiedImageError) as error:
+        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
             raise InputError(f"cannot read image {file}: {error}") from error
         images.append(np.asarray(fitted, np.uint8).reshape(*size, channels))
     return np.stack(images)
@@ -172,7 +234,9 @@ def fitted(images: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8
     if (h, w) == size:
         return images
     if h > size[0] or w > size[1]:
-        raise InputError(f"images of {h}x{w} do not fit into {size[0]}x{size[1]}; give --size {h},{w}")
+        raise InputError(
+            f"images of {h}x{w} do not fit into {size[0]}x{size[1]}; give --size {h},{w}"
+        )
     top, left = (size[0] - h) // 2, (size[1] - w) // 2
     pad = [(0, 0), (top, size[0] - h - top), (left, size[1] - w - left)]
     return np.pad(images, pad + [(0, 0)] * (images.ndim - 3))
@@ -181,6 +245,9 @@ def fitted(images: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8
 def from_arrays(arrays: Iterable[NDArray[np.float32]], description: str) -> ArraySource:
     """A source from any iterable of equally shaped arrays (H, W) or (H, W, C) in [0, 1]."""
     stack = [np.asarray(a, np.float32) for a in arrays]
-    if len({a.shape for a in stack}) != 1:
-        raise InputError(f"arrays of different shapes given: {sorted({a.shape for a in stack})}")
+    shapes = sorted({a.shape for a in stack})
+    if not shapes:
+        raise InputError("no training images given; at least 2 are needed")
+    if len(shapes) > 1:
+        raise InputError(f"arrays of different shapes given: {shapes}")
     return ArraySource(np.stack(stack), description=description)

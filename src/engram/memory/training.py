@@ -25,7 +25,7 @@ from engram.errors import InputError
 from engram.memory.denoiser import Known, NetworkDenoiser, noise_to_weight, per_sample
 from engram.memory.practice import Episodes, scattered_masks
 from engram.memory.sources import Source
-from engram.memory.unet import UNet, UNetConfig
+from engram.memory.unet import UNet
 from engram.seeding import torch_generator
 
 Progress = Callable[[int, int, float], None]
@@ -71,6 +71,10 @@ class Trainer:
     def __init__(self, network: UNet, source: Source, plan: TrainingPlan) -> None:
         if plan.steps < 1 or plan.batch < 4:
             raise InputError(f"steps={plan.steps}, batch={plan.batch}: need at least 1 and 4")
+        if not 0 <= plan.episodes + plan.resumed < 1:
+            raise InputError(
+                f"episodes={plan.episodes}, resumed={plan.resumed}: together below 1 of a batch"
+            )
         self.plan, self.source = plan, source
         self.denoiser = NetworkDenoiser(network)
         self.averaged = NetworkDenoiser(deepcopy(network)).requires_grad_(False)
@@ -96,16 +100,16 @@ class Trainer:
         t_rest = torch.rand(rest, generator=generator)
         t_rest[torch.rand(rest, generator=generator) < 0.3] = 1.0
         masks = scattered_masks(rest, h, w, generator)
-        masks[torch.rand(rest, generator=generator) < 0.4] = 0.0
+        empty = torch.rand(rest, generator=generator) < 0.4
+        masks[empty] = 0.0
+        fresh[empty] = self.source.draw(int(empty.sum()), generator, plain=True)
         if not self.conditioned:
             t, zeros = torch.rand(rest, generator=generator), torch.zeros(rest, 1, 1, 1)
             return Batch(fresh, t, torch.zeros_like(masks), zeros)
         again = torch.randperm(self.pool, generator=generator)[:resumed]
         x0 = torch.cat([self.episodes.images, self.episodes.images[again], fresh])
         mask = torch.cat([self.episodes.masks, self.episodes.masks[again], masks])
-        t = torch.cat(
-            [torch.ones(self.pool), torch.rand(resumed, generator=generator), t_rest]
-        )
+        t = torch.cat([torch.ones(self.pool), torch.rand(resumed, generator=generator), t_rest])
         sigma = 0.5 * torch.rand(n, 1, 1, 1, generator=generator)
         sigma = sigma * (torch.rand(n, 1, 1, 1, generator=generator) < plan.noisy)
         return Batch(x0, t, mask, sigma)
@@ -193,8 +197,13 @@ class Trainer:
                 tensors[f"opt/{index}/{key}"] = torch.as_tensor(value).contiguous()
         for key, value in self.episodes.state().items():
             tensors[f"episodes/{key}"] = value.contiguous()
-        meta = {"step": self.step_count, "loss": self.loss, "seed": self.plan.seed}
-        meta["network"] = self.denoiser.network.config.to_dict()
+        meta = {
+            "step": self.step_count,
+            "loss": self.loss,
+            "seed": self.plan.seed,
+            "batch": self.plan.batch,
+            "network": self.denoiser.network.config.to_dict(),
+        }
         temporary = path.with_suffix(".partial")
         save_file(tensors, temporary, metadata={"engram": json.dumps(meta)})
         temporary.replace(path)
@@ -208,12 +217,22 @@ class Trainer:
                 meta = json.loads((file.metadata() or {}).get("engram", "null"))
             tensors = load_file(path)
         except (OSError, SafetensorError, ValueError) as error:
-            raise InputError(f"cannot resume from {path}: {error}; delete it to start anew") from error
-        config = self.denoiser.network.config
-        if not meta or UNetConfig.from_dict(meta["network"]) != config or meta["seed"] != self.plan.seed:
             raise InputError(
-                f"checkpoint {path} belongs to another network or seed; delete it or choose another"
-            )
+                f"cannot resume from {path}: {error}; delete it to start anew"
+            ) from error
+        config = self.denoiser.network.config
+        expected = {
+            "network": config.to_dict(),
+            "seed": self.plan.seed,
+            "batch": self.plan.batch,
+        }
+        found = meta if isinstance(meta, dict) else {}
+        for name, value in expected.items():
+            if found.get(name) != value:
+                raise InputError(
+                    f"checkpoint {path} is of another training: its {name} is "
+                    f"{found.get(name)!r}, not {value!r}; delete it or choose another"
+                )
 
         def part(prefix: str) -> dict[str, Tensor]:
             return {k[len(prefix) :]: v for k, v in tensors.items() if k.startswith(prefix)}

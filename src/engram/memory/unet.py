@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -52,6 +53,12 @@ class UNetConfig:
         return cls(inputs, channels, conditioned, patch, tuple(widths))
 
 
+def _zero(layer: nn.Module) -> None:
+    """Make a layer's output zero at birth."""
+    for parameter in layer.parameters():
+        nn.init.zeros_(parameter)
+
+
 class ChannelNorm(nn.Module):
     """LayerNorm over the channels of each pixel; free of copies in channels-last."""
 
@@ -89,13 +96,13 @@ class ResBlock(nn.Module):
         self.conv1 = nn.Conv2d(channels, channels, 3, padding=1)
         self.time = nn.Linear(time_width, 2 * channels)
         self.conv2 = nn.Conv2d(channels, channels, 3, padding=1)
-        nn.init.zeros_(self.conv2.weight)
-        nn.init.zeros_(self.conv2.bias)
+        _zero(self.conv2)
 
     def forward(self, x: Tensor, emb: Tensor) -> Tensor:
         scale, shift = self.time(emb)[:, :, None, None].chunk(2, dim=1)
         h = self.conv1(F.silu(self.norm(x)))
-        return x + self.conv2(F.silu(h * (1 + scale) + shift))
+        change: Tensor = self.conv2(F.silu(h * (1 + scale) + shift))
+        return x + change
 
 
 class Attention(nn.Module):
@@ -107,8 +114,7 @@ class Attention(nn.Module):
         self.norm = ChannelNorm(channels)
         self.qkv = nn.Linear(channels, 3 * channels)
         self.out = nn.Linear(channels, channels)
-        nn.init.zeros_(self.out.weight)
-        nn.init.zeros_(self.out.bias)
+        _zero(self.out)
 
     def forward(self, x: Tensor) -> Tensor:
         b, c, h, w = x.shape
@@ -116,8 +122,8 @@ class Attention(nn.Module):
         qkv = self.qkv(tokens).reshape(b, h * w, 3, self.heads, c // self.heads)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)
         y = F.scaled_dot_product_attention(q, k, v)
-        y = self.out(y.transpose(1, 2).reshape(b, h * w, c))
-        return x + y.reshape(b, h, w, c).permute(0, 3, 1, 2)
+        change: Tensor = self.out(y.transpose(1, 2).reshape(b, h * w, c))
+        return x + change.reshape(b, h, w, c).permute(0, 3, 1, 2)
 
 
 class Stage(nn.Module):
@@ -144,40 +150,61 @@ class UNet(nn.Module):
         self.time = TimeEmbedding(config.time_features, time_width)
         self.stem = nn.Conv2d(config.inputs * folded, widths[0], 3, padding=1)
         self.down = nn.ModuleList(Stage(w, config.blocks, time_width) for w in widths[:-1])
-        pairs = list(zip(widths[:-1], widths[1:], strict=True))
+        pairs = list(pairwise(widths))
         self.shrink = nn.ModuleList(nn.Conv2d(4 * a, b, 1) for a, b in pairs)
         self.bottom = Stage(widths[-1], config.blocks, time_width)
         self.attention = Attention(widths[-1]) if config.attention else nn.Identity()
         self.bottom2 = Stage(widths[-1], 1, time_width)
         self.grow = nn.ModuleList(nn.Conv2d(b, 4 * a, 1) for a, b in reversed(pairs))
         self.merge = nn.ModuleList(nn.Conv2d(2 * a, a, 1) for a, _ in reversed(pairs))
-        self.up = nn.ModuleList(
-            Stage(w, config.blocks, time_width) for w in reversed(widths[:-1])
-        )
-        self.norm = ChannelNorm(widths[0])
-        self.head = nn.Conv2d(widths[0], config.outputs * folded, 3, padding=1)
-        nn.init.zeros_(self.head.weight)
-        nn.init.zeros_(self.head.bias)
+        self.up = nn.ModuleList(Stage(w, config.blocks, time_width) for w in reversed(widths[1:-1]))
+        self.tail = Tail(config)
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(self, x: Tensor, t: Tensor) -> Tensor:
+        height, width = x.shape[-2:]
+        out: Tensor = self.tail(*self.trunk(x, t))
+        return out[..., :height, :width]
+
+    def trunk(self, x: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
+        """Features (B, widths[0], H / patch, W / patch) and time embedding for the tail."""
         height, width = x.shape[-2:]
         m = self.config.multiple
         pad_h, pad_w = -height % m, -width % m
         if pad_h or pad_w:
             x = F.pad(x, (0, pad_w, 0, pad_h))
         emb = self.time(t)
-        x = F.pixel_unshuffle(x, self.config.patch)
-        x = self.stem(x.contiguous(memory_format=torch.channels_last))
+        x = self.stem(_channels_last(F.pixel_unshuffle(x, self.config.patch)))
         skips = []
         for stage, shrink in zip(self.down, self.shrink, strict=True):
             x = stage(x, emb)
             skips.append(x)
-            x = F.pixel_unshuffle(x, 2).contiguous(memory_format=torch.channels_last)
-            x = shrink(x)
+            x = shrink(_channels_last(F.pixel_unshuffle(x, 2)))
         x = self.bottom2(self.attention(self.bottom(x, emb)), emb)
-        for grow, merge, stage in zip(self.grow, self.merge, self.up, strict=True):
-            x = F.pixel_shuffle(grow(x), 2).contiguous(memory_format=torch.channels_last)
-            x = stage(merge(torch.cat([x, skips.pop()], dim=1)), emb)
-        x = F.pixel_shuffle(self.head(F.silu(self.norm(x))), self.config.patch)
-        return x[..., :height, :width]
+        for level, (grow, merge) in enumerate(zip(self.grow, self.merge, strict=True)):
+            x = _channels_last(F.pixel_shuffle(grow(x), 2))
+            x = merge(torch.cat([x, skips.pop()], dim=1))
+            if level < len(self.up):
+                x = self.up[level](x, emb)
+        return x, emb
+
+
+class Tail(nn.Module):
+    """The last stage of a U-Net: features -> image. A copy of it can learn on its own."""
+
+    def __init__(self, config: UNetConfig) -> None:
+        super().__init__()
+        width = config.widths[0]
+        self.patch = config.patch
+        self.stage = Stage(width, config.blocks, 2 * width)
+        self.norm = ChannelNorm(width)
+        self.head = nn.Conv2d(width, config.outputs * config.patch**2, 3, padding=1)
+        _zero(self.head)
+
+    def forward(self, features: Tensor, emb: Tensor) -> Tensor:
+        x = self.head(F.silu(self.norm(self.stage(features, emb))))
+        return F.pixel_shuffle(x, self.patch)
+
+
+def _channels_last(x: Tensor) -> Tensor:
+    return x.contiguous(memory_format=torch.channels_last)

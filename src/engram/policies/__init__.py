@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from engram.errors import InputError
@@ -31,9 +32,7 @@ POLICIES: dict[str, PolicySpec] = {
     "spread": PolicySpec(
         "engram.policies.spread", "SpreadDesign", "a space-filling design that never adapts"
     ),
-    "gp": PolicySpec(
-        "engram.policies.gp", "GaussianProcess", "a Gaussian process on the outcomes"
-    ),
+    "gp": PolicySpec("engram.policies.gp", "GaussianProcess", "a Gaussian process on the outcomes"),
     "greedy": PolicySpec(
         "engram.policies.greedy", "greedy_adaptive", "exploitation alone (Greedy-Adaptive)", True
     ),
@@ -75,8 +74,9 @@ def make_policy(
         memory.fits(grid.channels, grid.height, grid.width)
         options = {**options, "memory": memory, "preset": preset}
     try:
-        policy = factory(grid, budget, seed, **options)
+        signature(factory).bind(grid, budget, seed, **options)
     except TypeError as error:
         raise InputError(f"policy {name!r} does not take these options: {error}") from error
+    policy = factory(grid, budget, seed, **options)
     assert isinstance(policy, Policy)
     return policy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from engram.errors import InputError
 from engram.grid import Cell, Grid
 from engram.observation import Observation, Observations
 from engram.scores import Scores, best_cells
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -82,12 +85,21 @@ class Policy(ABC):
     def scores(self) -> Scores:
         """Score terms of every cell, given what has been measured."""
 
-    def learn(self, new: list[Observation]) -> None:
+    def learn(self, new: list[Observation]) -> None:  # noqa: B027 (an optional hook)
         """Take in measurements that were just added to ``observations``."""
 
     def view(self) -> View:
         """Beliefs at this moment."""
         return View(self.current_scores())
+
+    def state(self) -> dict[str, Tensor]:
+        """What cannot be had from the observations alone; nothing for a policy that keeps none."""
+        return {}
+
+    def restore(self, observations: Observations, state: dict[str, Tensor]) -> None:
+        """Go on from these observations and the ``state`` saved after them; nothing is replayed."""
+        self.observations = observations
+        self._scores = None
 
     def current_scores(self) -> Scores:
         """Scores for the present state, computed once."""
@@ -95,19 +107,27 @@ class Policy(ABC):
             self._scores = self.scores()
         return self._scores
 
-    def suggest(self, n: int = 1, pending: Iterable[Cell] = ()) -> list[Suggestion]:
+    def suggest(
+        self,
+        n: int = 1,
+        pending: Iterable[Cell] = (),
+        *,
+        exclude: Iterable[Cell] = (),
+        worth: NDArray[np.float64] | None = None,
+    ) -> list[Suggestion]:
         """The n best different cells that are open, unmeasured and not pending.
 
         For n > 1 the neighbourhood of each pick is damped before the next, so that several
-        crews do not stand side by side.
+        crews do not stand side by side. ``exclude`` names further cells that may not be
+        picked; ``worth`` (n_cells,) ranks the cells instead of the total score.
         """
         if n < 1:
             raise InputError(f"n={n}: ask for at least one cell")
         available = self.observations.available.copy()
         taken = [self.grid.index(cell) for cell in pending]
-        available[taken] = False
+        available[[*taken, *(self.grid.index(cell) for cell in exclude)]] = False
         scores = self.current_scores()
-        total = _damped(self.grid, scores.total, taken)
+        total = _damped(self.grid, scores.total if worth is None else worth, taken)
         picks: list[Suggestion] = []
         while len(picks) < n and available.any():
             index = best_cells(total, available)[0]
@@ -122,7 +142,7 @@ class Policy(ABC):
         items = [new] if isinstance(new, Observation) else list(new)
         seen: set[int] = set()
         for item in items:
-            index = self.observations.check_new(item.cell)
+            index = self.observations.check(item)
             if index in seen:
                 raise InputError(f"cell ({item.cell[0]}, {item.cell[1]}) is given twice")
             seen.add(index)

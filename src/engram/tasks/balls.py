@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engram.errors import InputError
-from engram.grid import Grid
+from engram.grid import Grid, whole
 from engram.tasks.base import Task
 
 SIZE = 32
@@ -30,11 +30,11 @@ def _place(rng: np.random.RandomState, count: int, radius: int) -> list[tuple[in
 
 def ball_task(k: int, balls: int | None = None) -> Task:
     """Ball task number k; ``balls`` fixes the number of balls (appendix H)."""
-    if k < 0:
-        raise InputError(f"ball task {k}: tasks are numbered from 0")
-    if balls is not None and not 1 <= balls <= 10:
-        raise InputError(f"balls={balls}: between 1 and 10 fit into the area")
-    rng = np.random.RandomState([77, k % 2**32, balls or 0])
+    if whole(k) is None or k < 0:
+        raise InputError(f"ball task {k!r}: tasks are numbered from 0")
+    if balls is not None and (whole(balls) is None or not 1 <= balls <= 10):
+        raise InputError(f"balls={balls!r}: between 1 and 10 fit into the area")
+    rng = np.random.RandomState([77, int(k) % 2**32, balls or 0])
     count = int(rng.randint(5, 11)) if balls is None else balls
     radius = int(rng.randint(3, 5))
     centres = None

@@ -31,6 +31,8 @@ class Task:
 
     def __post_init__(self) -> None:
         grid = self.grid
+        object.__setattr__(self, "content", np.asarray(self.content, np.float32))
+        object.__setattr__(self, "target", np.asarray(self.target, bool))
         if self.content.shape != (grid.channels, grid.height, grid.width):
             raise InputError(
                 f"task {self.name}: content has shape {self.content.shape}, the grid is "
@@ -43,13 +45,22 @@ class Task:
             )
         if not np.isfinite(self.content).all():
             raise InputError(f"task {self.name}: content has NaN or infinite values")
-        if not (self.outcomes[self.grid.open_cells] > 0).any():
+        if not (self.outcomes[grid.open_cells] > 0).any():
             raise InputError(f"task {self.name}: no open cell contains any target")
+        values = self.content[:, grid.pixels(~grid.closed)]
+        low, high = float(values.min()), float(values.max())
+        slack = 1e-6 * (grid.range[1] - grid.range[0])
+        if low < grid.range[0] - slack or high > grid.range[1] + slack:
+            raise InputError(
+                f"task {self.name}: content runs from {low:g} to {high:g}, outside the grid's "
+                f"range [{grid.range[0]:g}, {grid.range[1]:g}]; rescale it or change the range"
+            )
 
     @cached_property
     def outcomes(self) -> NDArray[np.float64]:
         """(rows * cols,) share of target pixels of every cell."""
-        return self.grid.cells_of(self.target.astype(np.float32)).mean(axis=(1, 2)).astype(float)
+        shares = self.grid.cells_of(self.target.astype(np.float32)).mean(axis=(1, 2))
+        return np.asarray(shares, np.float64)
 
     @property
     def targets(self) -> int:

@@ -1,0 +1,137 @@
+"""Reading data files with errors that say what is wrong and what to do."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import zipfile
+import zlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engram.errors import InputError
+
+Paths = str | Path | Sequence[str | Path]
+
+IMAGE_SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp"}
+
+
+def as_paths(paths: Paths) -> list[Path]:
+    """One or several existing paths, in the order of their names."""
+    given = [paths] if isinstance(paths, (str, Path)) else list(paths)
+    if not given:
+        raise InputError("no data file given")
+    found = sorted((Path(p) for p in given), key=lambda p: (p.name, str(p)))
+    for path in found:
+        if not path.exists():
+            raise InputError(f"no data file or folder at {path}")
+    if len({path.resolve() for path in found}) != len(found):
+        raise InputError(f"the same data file is given twice: {', '.join(map(str, found))}")
+    return found
+
+
+def sha256_of(files: Iterable[Path]) -> str:
+    """Hash of one file, or of the hashes of several (the empty string of none).
+
+    Names do not count: a file that was moved or renamed keeps its hash.
+    """
+    digests = []
+    for path in files:
+        with path.open("rb") as file:
+            digests.append(hashlib.file_digest(file, "sha256").hexdigest())
+    if len(digests) < 2:
+        return "".join(digests)
+    return hashlib.sha256("\n".join(digests).encode()).hexdigest()
+
+
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a file, unpacked when it is gzipped."""
+    try:
+        raw = path.read_bytes()
+        return gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"cannot read {path}: {error}; fetch or compress it again") from error
+
+
+def read_text(path: Path) -> str:
+    """The text of a file, plain or gzipped, in UTF-8 (a byte-order mark is dropped)."""
+    raw = read_bytes(path)
+    if raw[:2] == b"PK":
+        raise InputError(f"{path} is a zip archive; unpack it and give the table inside")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path} is not text in UTF-8 (byte {error.start}); save it as UTF-8, or give a "
+            "CSV, CSV.gz or Parquet file"
+        ) from error
+
+
+def read_arrays(path: Path, needed: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Every array of an .npz file; those in ``needed`` must be there."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
+            if not isinstance(data, np.lib.npyio.NpzFile):
+                raise InputError(f"{path} holds a single array; give an .npz file")
+            arrays = {name: data[name] for name in data.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"cannot read {path} as .npz: {error}; fetch or save it again") from error
+    missing = [name for name in needed if name not in arrays]
+    if missing:
+        raise InputError(
+            f"{path} has no array {', '.join(map(repr, missing))}; it has "
+            f"{', '.join(sorted(arrays)) or 'none'}"
+        )
+    return arrays
+
+
+def as_unit(images: NDArray[Any], where: str) -> NDArray[np.float32]:
+    """Pixel values in [0, 1]: bytes are divided by 255, floats must be in range already."""
+    if images.dtype == np.uint8:
+        return np.asarray(images / np.float32(255), np.float32)
+    values = np.asarray(images, np.float32)
+    if not np.isfinite(values).all() or values.min() < 0 or values.max() > 1:
+        raise InputError(
+            f"{where}: pixel values run from {values.min():g} to {values.max():g}; give bytes "
+            "(uint8) or numbers in [0, 1]"
+        )
+    return values
+
+
+def as_mask(mask: NDArray[Any], where: str) -> NDArray[np.bool_]:
+    """Target pixels of a mask: from half of 1 upwards, or of 255 when values exceed 1."""
+    values = np.asarray(mask, np.float64)
+    low, high = float(values.min(initial=0)), float(values.max(initial=0))
+    if not np.isfinite(values).all() or low < 0 or 1 < high < 128:
+        raise InputError(
+            f"{where}: the mask's values run from {low:g} to {high:g}; give 0 and 1, or 0 and 255"
+        )
+    return np.asarray(values >= (0.5 if high <= 1 else 128))
+
+
+def read_image(source: Path | bytes, name: str, mode: str) -> NDArray[np.uint8]:
+    """Pixels of an image in Pillow mode 'RGB' or 'L': (H, W, 3) or (H, W).
+
+    Mode 'mask' keeps stored values (palette indices included) and refuses colours.
+    """
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(source) if isinstance(source, bytes) else source) as image:
+            if mode != "mask":
+                return np.asarray(image.convert(mode), np.uint8)
+            pixels = np.asarray(image)
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise InputError(f"cannot read image {name}: {error}") from error
+    if pixels.ndim == 3:
+        if (pixels[..., :3] != pixels[..., :1]).any():
+            raise InputError(f"mask {name} has colours; give grey levels, 255 = target")
+        pixels = pixels[..., 0]
+    return np.asarray(pixels.clip(0, 255), np.uint8)

@@ -1,0 +1,106 @@
+"""Policies as they are written on the command line: ``em-ptdm[h=off,a=5]``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from engram.errors import InputError
+from engram.policies import POLICIES, PRESETS, make_policy
+
+if TYPE_CHECKING:
+    from engram.policies import Policy
+    from engram.tasks.base import Task
+
+Value = bool | int | float | str
+
+_WORDS: dict[str, bool] = {
+    "on": True,
+    "true": True,
+    "yes": True,
+    "off": False,
+    "false": False,
+    "no": False,
+}
+
+
+def typed(text: str) -> Value:
+    """The value a word stands for: on/off, a whole number, a number, or the word itself."""
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def parse_options(text: str, where: str) -> dict[str, Value]:
+    """``h=off,a=5`` -> {"h": False, "a": 5}."""
+    options: dict[str, Value] = {}
+    for part in text.split(","):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not key.isidentifier() or not value:
+            raise InputError(f"{where}: option {part.strip()!r} is not of the form name=value")
+        if key in options:
+            raise InputError(f"{where}: option {key!r} is given twice")
+        options[key] = typed(value)
+    return options
+
+
+@dataclass(frozen=True)
+class PolicyChoice:
+    """A policy with its options; ``label`` is the text it was given as."""
+
+    label: str
+    name: str
+    preset: str
+    prior: str
+    options: tuple[tuple[str, Value], ...] = ()
+
+    @classmethod
+    def parse(cls, text: str, *, preset: str, prior: str) -> PolicyChoice:
+        """``name`` or ``name[option=value,...]``.
+
+        The options ``preset`` and ``prior`` replace the given ones for this policy alone; the
+        others go to the policy.
+        """
+        match = re.fullmatch(r"([^\[\]]+)(?:\[([^\[\]]*)\])?", text)
+        if match is None:
+            raise InputError(f"policy {text!r} is not of the form name or name[option=value,...]")
+        name, inside = match.group(1).strip(), match.group(2)
+        if name not in POLICIES:
+            raise InputError(f"unknown policy {name!r}; choose one of {', '.join(POLICIES)}")
+        options = {} if inside is None else parse_options(inside, f"policy {text!r}")
+        preset, prior = str(options.pop("preset", preset)), str(options.pop("prior", prior))
+        if preset not in PRESETS:
+            raise InputError(f"unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")
+        return cls(text, name, preset, prior, tuple(sorted(options.items())))
+
+    @property
+    def needs_memory(self) -> bool:
+        return POLICIES[self.name].needs_memory
+
+    def build(self, task: Task, budget: int, seed: int) -> Policy:
+        """The policy, ready to search the task."""
+        memory = None
+        if self.needs_memory:
+            from engram.memory.library import load_memory
+
+            memory = load_memory(self.prior)
+        options: dict[str, Any] = dict(self.options)
+        return make_policy(
+            self.name, task.grid, budget, seed=seed, memory=memory, preset=self.preset, **options
+        )
+
+
+def parse_policies(text: str, *, preset: str, prior: str) -> tuple[PolicyChoice, ...]:
+    """A list separated by commas (those inside brackets belong to the options)."""
+    labels = [part.strip() for part in re.split(r",(?![^\[]*\])", text)]
+    choices = tuple(PolicyChoice.parse(label, preset=preset, prior=prior) for label in labels)
+    for label in labels:
+        if labels.count(label) > 1:
+            raise InputError(f"policy {label!r} is given twice")
+    return choices

@@ -1,0 +1,81 @@
+"""Which code and which machine made a result."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import engram
+from engram._threads import cores
+
+PACKAGE = Path(engram.__file__).resolve().parent
+
+
+def _git(*arguments: str) -> str | None:
+    command = ["git", "-C", str(PACKAGE), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def source_digest() -> str:
+    """Twelve hex digits that change with any source file of the package."""
+    digest = hashlib.sha256()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        digest.update(str(path.relative_to(PACKAGE)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]
+
+
+def commit() -> str:
+    """The commit the package is checked out at, else its version.
+
+    Source files that differ from the commit add ``+`` and their digest, so that results of
+    edited code are never taken for those of the commit.
+    """
+    tracked = _git("ls-files", "--error-unmatch", "__init__.py")
+    head = _git("rev-parse", "HEAD") if tracked is not None else None
+    if head is None:
+        return engram.__version__
+    changed = _git("status", "--porcelain", "--", "*.py")
+    return f"{head}+{source_digest()}" if changed else head
+
+
+def machine() -> dict[str, Any]:
+    """Processor, cores, memory, system and the libraries that decide speed and numbers."""
+    out: dict[str, Any] = {
+        "system": platform.platform(),
+        "processor": _processor(),
+        "cores": cores(),
+        "memory_gb": _memory_gb(),
+        "python": platform.python_version(),
+    }
+    for name in ("torch", "numpy", "scipy", "scikit-learn"):
+        try:
+            out[name] = version(name)
+        except PackageNotFoundError:
+            out[name] = None
+    return out
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _memory_gb() -> float | None:
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    except (AttributeError, OSError, ValueError):
+        return None

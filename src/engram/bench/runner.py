@@ -1,0 +1,208 @@
+"""Run a benchmark: units -> engine -> journal -> ``results.json``."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import engram
+from engram._threads import cores
+from engram.bench.choices import PolicyChoice, Value, parse_policies
+from engram.bench.journal import NAME as JOURNAL
+from engram.bench.journal import Journal, write_atomic
+from engram.bench.pool import run_pool
+from engram.bench.provenance import commit, machine
+from engram.bench.suites import get_suite
+from engram.bench.tables import summarise
+from engram.bench.units import NOTES, Row, Unit, run_unit
+from engram.errors import InputError
+from engram.memory.library import DEFAULT_MEMORY, read_card
+
+FORMAT = "engram-bench-1"
+RESULTS = "results.json"
+REWRITE_SECONDS = 10.0
+"""How often ``results.json`` is brought up to date during a run."""
+
+Progress = Callable[[int, Row], None]
+"""Called with (units done, the row that was finished)."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be run; two plans with equal ``options`` give the same rows."""
+
+    suite: str
+    policies: tuple[PolicyChoice, ...]
+    tasks: tuple[int, int]
+    budget: int
+    at: tuple[int, ...]
+    seeds: int
+    preset: str
+    prior: str
+    settings: tuple[tuple[str, Value], ...] = ()
+
+    @classmethod
+    def checked(
+        cls,
+        suite: str,
+        policies: str,
+        *,
+        tasks: tuple[int, int] = (0, 20),
+        budget: int | None = None,
+        at: Sequence[int] = (),
+        seeds: int = 1,
+        preset: str = "default",
+        prior: str = DEFAULT_MEMORY,
+        settings: dict[str, Value] | None = None,
+    ) -> Plan:
+        """A plan from user input; every fault is named before anything runs."""
+        family = get_suite(suite)
+        budget = max(family.budgets) if budget is None else budget
+        first, end = tasks
+        if not 0 <= first < end:
+            raise InputError(f"tasks={first}:{end}: give A:B with 0 <= A < B (B is not included)")
+        if seeds < 1:
+            raise InputError(f"seeds={seeds}: give at least 1")
+        task = family.task(first, settings or {})
+        task.grid.check_budget(budget)
+        points = sorted(set(at)) or [b for b in family.budgets if b <= budget] or [budget]
+        for b in points:
+            if not 1 <= b <= budget:
+                raise InputError(f"at={b}: give budgets between 1 and {budget}")
+        read_card(prior)
+        choices = parse_policies(policies, preset=preset, prior=prior)
+        pairs = tuple(sorted((settings or {}).items()))
+        return cls(suite, choices, tasks, budget, tuple(points), seeds, preset, prior, pairs)
+
+    def units(self) -> list[Unit]:
+        """Task by task, so that an unfinished run compares the policies on the same tasks."""
+        return [
+            Unit(self.suite, choice, task, seed, self.budget, self.at, self.settings)
+            for task in range(*self.tasks)
+            for seed in range(self.seeds)
+            for choice in self.policies
+        ]
+
+    def options(self) -> dict[str, Any]:
+        """Everything the rows depend on, memories by hash."""
+        memories = {choice.prior for choice in self.policies if choice.needs_memory}
+        return {
+            "suite": self.suite,
+            "settings": dict(self.settings),
+            "policies": [choice.label for choice in self.policies],
+            "preset": self.preset,
+            "prior": self.prior,
+            "memories": {name: read_card(name).sha256 for name in sorted(memories)},
+            "tasks": list(self.tasks),
+            "seeds": self.seeds,
+            "budget": self.budget,
+            "at": list(self.at),
+        }
+
+
+class Engine(Protocol):
+    """Runs units somewhere; yields (position, row) as they finish, in any order.
+
+    A lost worker's unit is done again; an :class:`engram.EngramError` of a unit is raised.
+    """
+
+    def run(self, units: Sequence[Unit]) -> Generator[tuple[int, Row], None, None]: ...
+
+
+@dataclass(frozen=True)
+class LocalEngine:
+    """Processes on this machine, one thread each, never more than cores."""
+
+    workers: int
+
+    def run(self, units: Sequence[Unit]) -> Generator[tuple[int, Row], None, None]:
+        return run_pool(run_unit, units, workers=min(self.workers, cores()))
+
+
+ENGINES: dict[str, Callable[[int], Engine]] = {"local": LocalEngine}
+
+
+def make_engine(name: str, workers: int) -> Engine:
+    """An engine by name."""
+    if name not in ENGINES:
+        raise InputError(f"unknown engine {name!r}; choose one of {', '.join(ENGINES)}")
+    if workers < 1:
+        raise InputError(f"workers={workers}: give at least 1")
+    return ENGINES[name](workers)
+
+
+def run_bench(
+    plan: Plan,
+    out: Path,
+    *,
+    engine: Engine,
+    fresh: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Run what is missing of a plan in folder ``out``; returns the content of results.json.
+
+    Finished units are in ``out/journal.jsonl`` at once and are never run again.
+    """
+    identity = {"format": FORMAT, "commit": commit(), "options": plan.options()}
+    units = plan.units()
+    if (out / RESULTS).exists() and not (out / JOURNAL).exists() and not fresh:
+        raise InputError(
+            f"{out} holds a {RESULTS} without the journal that belongs to it; choose another "
+            "folder, or discard those results with --fresh"
+        )
+    with Journal(out, identity, fresh=fresh) as journal:
+        missing = [unit for unit in units if unit.key not in journal.rows]
+        written = time.monotonic()
+        try:
+            with closing(engine.run(missing)) as finished:
+                for position, row in finished:
+                    journal.add(missing[position].key, row)
+                    if progress is not None:
+                        progress(len(journal.rows), row)
+                    if time.monotonic() - written > REWRITE_SECONDS:
+                        _write(out, _results(identity, units, journal))
+                        written = time.monotonic()
+        finally:
+            results = _results(identity, units, journal)
+            if results["rows"]:
+                _write(out, results)
+    return results
+
+
+def _results(identity: dict[str, Any], units: Sequence[Unit], journal: Journal) -> dict[str, Any]:
+    rows = [journal.rows[unit.key] for unit in units if unit.key in journal.rows]
+    return {
+        **identity,
+        "version": engram.__version__,
+        "machine": machine(),
+        "units": {"done": len(rows), "all": len(units)},
+        "complete": len(rows) == len(units),
+        "notes": NOTES,
+        "rows": rows,
+        "summary": summarise(rows, identity["options"]["at"]),
+    }
+
+
+def _write(out: Path, results: dict[str, Any]) -> None:
+    write_atomic(out / RESULTS, json.dumps(results, indent=1, allow_nan=False) + "\n")
+
+
+def read_results(folder: Path) -> dict[str, Any]:
+    """The results of a benchmark, checked to be such."""
+    path = folder / RESULTS if folder.is_dir() else folder
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"no results at {path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise InputError(f"{path} is not valid JSON: {error}") from error
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise InputError(f"{path} was not written by 'engram bench run' (format {FORMAT})")
+    if not data.get("rows"):
+        raise InputError(f"{path} holds no rows yet")
+    return data

@@ -1,0 +1,145 @@
+"""The unit of work of a benchmark: one policy, one task, one seed -> one row."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engram.bench.choices import PolicyChoice, Value
+from engram.bench.pool import Report
+from engram.bench.suites import get_suite
+from engram.metrics import expected_random_rate
+
+if TYPE_CHECKING:
+    from engram.simulate import Trace
+
+Row = dict[str, Any]
+
+BINS = 10
+"""Bins of the calibration counts kept in every row."""
+
+NOTES = {
+    "sr": "queried cells that contain target, over min(budget, targets)",
+    "mass": "sum of outcomes over the largest sum that many cells could give",
+    "recall": "queried cells that contain target, over all cells that do",
+    "random": "expected sr of random search, exact",
+    "hits": "numbers of the measurements, from 1, that found target",
+    "objects": "separate targets touched",
+    "evidence_mean": "mean log-likelihood of each outcome before it was seen",
+    "updates": "every update of the transient memory and the held-out evidence around it",
+    "calibration": "per tenth of forecast probability: count, sum of forecasts, hits",
+    "seconds_per_observation": "wall time of suggest and observe on one thread, all included",
+    "network_evaluations_per_observation": "forward passes of 16 particles",
+    "peak_rss_mb": "largest resident memory of the worker process while it ran this unit, "
+    "with the interpreter and all libraries that this or earlier units loaded (Linux; elsewhere "
+    "the largest since the worker started)",
+}
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Everything a worker needs to know, by value."""
+
+    suite: str
+    choice: PolicyChoice
+    task: int
+    seed: int
+    budget: int
+    at: tuple[int, ...]
+    settings: tuple[tuple[str, Value], ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Names the unit within one benchmark."""
+        return f"{self.choice.label} task {self.task} seed {self.seed}"
+
+    def __str__(self) -> str:
+        return f"{self.suite}: {self.key}"
+
+
+def run_unit(unit: Unit, report: Report) -> Row:
+    """Search one task with one policy."""
+    from engram.simulate import simulate
+
+    task = get_suite(unit.suite).task(unit.task, dict(unit.settings))
+    _reset_peak()
+    policy = unit.choice.build(task, unit.budget, unit.seed)
+    trace = simulate(policy, task, progress=report)
+    labels = {
+        "policy": unit.choice.label,
+        "preset": unit.choice.preset,
+        "prior": unit.choice.prior if unit.choice.needs_memory else None,
+        "task": unit.task,
+        "seed": unit.seed,
+    }
+    return {**labels, **row_of(trace, unit.at), "peak_rss_mb": round(_peak_mb(), 1)}
+
+
+def row_of(trace: Trace, at: Iterable[int]) -> Row:
+    """Figures of one search; those that depend on the budget are keyed by it, as text."""
+    at, task = tuple(at), trace.task
+    accepted = sum(bool(update.get("accepted")) for update in trace.updates)
+    row: Row = {
+        "sr": {str(b): trace.success_rate(b) for b in at},
+        "mass": {str(b): trace.mass(b) for b in at},
+        "recall": {str(b): trace.recall(b) for b in at},
+        "objects": {str(b): trace.objects(b) for b in at},
+        "random": {str(b): expected_random_rate(task, b) for b in at},
+        "targets": task.targets,
+        "cells": len(task.grid.open_cells),
+        "objects_in_task": len(np.unique(task.objects[task.objects > 0])),
+        "hits": [i + 1 for i, outcome in enumerate(trace.outcomes) if outcome > 0],
+        "evidence_mean": float(np.mean(trace.evidence)) if trace.evidence else None,
+        "updates_accepted": accepted,
+        "updates_rolled_back": len(trace.updates) - accepted,
+        "updates": [
+            {key: np.asarray(value).item() for key, value in update.items()}
+            for update in trace.updates
+        ],
+        "calibration": calibration_bins(trace.forecast, trace.outcomes),
+        "seconds_per_observation": trace.seconds / trace.budget,
+        "network_evaluations_per_observation": trace.evaluations / trace.budget,
+    }
+    return row
+
+
+def calibration_bins(
+    forecasts: Sequence[float], outcomes: Sequence[float]
+) -> dict[str, list[float]] | None:
+    """Counts, sums of forecasts and hits (y > 0) per bin: they add up over searches."""
+    if not forecasts:
+        return None
+    p = np.asarray(forecasts, float)
+    hit = np.asarray(outcomes, float) > 0
+    which = np.clip((p * BINS).astype(int), 0, BINS - 1)
+    return {
+        "count": np.bincount(which, minlength=BINS).tolist(),
+        "forecast": np.bincount(which, p, BINS).tolist(),
+        "hits": np.bincount(which[hit], minlength=BINS).tolist(),
+    }
+
+
+def _reset_peak() -> None:
+    """Start a new high-water mark of resident memory, where the system can."""
+    if sys.platform == "linux":
+        try:
+            Path("/proc/self/clear_refs").write_text("5")
+        except OSError:
+            return
+
+
+def _peak_mb() -> float:
+    """High-water mark of resident memory, in MB of 2^20 bytes."""
+    if sys.platform == "linux":
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 2**20 if sys.platform == "darwin" else peak / 1024

@@ -1,0 +1,37 @@
+"""Campaigns: searches in the real world over a durable, append-only log."""
+
+from __future__ import annotations
+
+from engram.campaign.campaign import RETRY_AFTER, Campaign
+from engram.campaign.explain import draw, in_words
+from engram.campaign.export import export, history
+from engram.campaign.log import Receipt
+from engram.campaign.model import Event, Query, Spec
+from engram.campaign.remaining import Remaining, remaining
+from engram.campaign.start import create_campaign, default_policy, open_campaign
+from engram.campaign.status import status
+from engram.campaign.storage import Storage, StorageError
+from engram.campaign.verify import Verification, verify
+
+__all__ = [
+    "RETRY_AFTER",
+    "Campaign",
+    "Event",
+    "Query",
+    "Receipt",
+    "Remaining",
+    "Spec",
+    "Storage",
+    "StorageError",
+    "Verification",
+    "create_campaign",
+    "default_policy",
+    "draw",
+    "export",
+    "history",
+    "in_words",
+    "open_campaign",
+    "remaining",
+    "status",
+    "verify",
+]

@@ -1,0 +1,384 @@
+"""The real-world loop: ask, tell, fail, correct, retract, close, open, extend.
+
+Every request is checked in full against what is in force before anything is written, and is
+acknowledged only when its event is durable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from engram.campaign.checks import check_tell, corrected_content, measured, show
+from engram.campaign.decide import SLACK, Wish, decide
+from engram.campaign.explain import describe
+from engram.campaign.files import default_content, read_tells
+from engram.campaign.log import CampaignLog, Entry, Receipt, request_key
+from engram.campaign.model import (
+    RANKINGS,
+    Event,
+    Query,
+    canonical,
+    check_budget,
+    digest,
+    observation_to_dict,
+)
+from engram.campaign.state import State
+from engram.errors import InputError
+from engram.grid import Cell
+from engram.observation import Observation
+from engram.policies.base import Suggestion
+
+RETRY_AFTER = 24 * 3600.0
+"""Seconds after which a cell that could not be reached is tried again, unless told otherwise."""
+
+RACES = 3
+"""Asks computed without a lock before one is computed under it."""
+
+
+class Campaign(CampaignLog):
+    """A search in the real world. Open one with ``open_campaign`` or ``create_campaign``."""
+
+    # -- asking --------------------------------------------------------------------------
+
+    def wish(
+        self, n: int, by: str = "", rank: str | None = None, start: Cell | None = None
+    ) -> Wish:
+        """What is asked for, checked, with the campaign's and the crew's defaults."""
+        if n < 1:
+            raise InputError(f"n={n}: ask for at least one cell")
+        rank = self.state.spec.rank if rank is None else rank
+        if rank not in RANKINGS:
+            raise InputError(f"rank={rank!r}: choose one of {', '.join(RANKINGS)}")
+        start = self.state.spec.crews.get(by) if start is None else start
+        if start is not None:
+            self.grid.index(start)
+        return Wish(n, rank, start)
+
+    def ask(
+        self,
+        n: int = 1,
+        *,
+        by: str = "",
+        lease: float | None = None,
+        rank: str | None = None,
+        start: Cell | None = None,
+        key: str | None = None,
+    ) -> list[Query]:
+        """Hand out n different cells and reserve their budget.
+
+        lease : seconds after which the cells are given back (default: the campaign's)
+        rank  : 'score' or 'per-cost' (finds per cost, with the way from ``start``)
+        key   : repeating a request with the same key returns the same cells
+        """
+        if lease is not None and not lease > 0:
+            raise InputError(f"lease={lease}: give a time above 0")
+        wish = self.wish(n, by, rank, start)
+        lease = self.state.spec.lease if lease is None else lease
+        request = {
+            "n": n,
+            "rank": wish.rank,
+            "start": None if wish.start is None else list(wish.start),
+        }
+        key, given = request_key(key)
+        for _ in range(RACES):
+            self.refresh()
+            if given and key in self._keys:
+                break
+            basis, at = self.state.seq, self.now()
+            picks = self._decide(wish, at)
+            entry = self._ask_entry(request, picks, basis, at, lease, wish)
+
+            def keep(
+                state: State, moment: float, picks: Any = picks, basis: int = basis, e: Any = entry
+            ) -> Entry | None:
+                return e if self._still_good(state, picks, basis, moment) else None
+
+            event = self._commit("ask", by, key, request, keep)
+            if event is not None:
+                return self._queries(event[0])
+
+        def locked(state: State, moment: float) -> Entry:
+            picks = self._decide(wish, moment)
+            return self._ask_entry(request, picks, state.seq, moment, lease, wish)
+
+        done = self._commit("ask", by, key, request, locked)
+        assert done is not None
+        return self._queries(done[0])
+
+    def peek(
+        self, n: int = 10, *, by: str = "", rank: str | None = None, start: Cell | None = None
+    ) -> list[Suggestion]:
+        """The cells that ``ask`` would hand out now; nothing is reserved or written."""
+        self.refresh()
+        return self._decide(self.wish(n, by, rank, start), self.now())
+
+    def _decide(self, wish: Wish, at: float) -> list[Suggestion]:
+        return decide(self.state, self.policy(), wish, at)
+
+    def _ask_entry(
+        self,
+        request: dict[str, Any],
+        picks: list[Suggestion],
+        basis: int,
+        at: float,
+        lease: float | None,
+        wish: Wish,
+    ) -> Entry:
+        first = max(self.state.queries, default=0) + 1
+        queries = [
+            {"query": first + i, "cell": list(p.cell), "terms": {**p.terms, "rank": p.rank}}
+            for i, p in enumerate(picks)
+        ]
+        detail = describe(self.state, self.policy(), picks, wish, at)
+        payload = {
+            **request,
+            "basis": basis,
+            "at": at,
+            "lease": lease,
+            "queries": queries,
+            "detail_sha256": digest(canonical(detail)),
+        }
+        return Entry(payload, detail)
+
+    def _still_good(self, state: State, picks: list[Suggestion], basis: int, moment: float) -> bool:
+        """True when since ``basis`` only measurements of other cells came in."""
+        if any(event.kind != "tell" for event in self.events[basis:]):
+            return False
+        indices = [state.grid.index(pick.cell) for pick in picks]
+        price = sum(state.spec.cost_of(index) for index in indices)
+        affordable = price <= state.budget_left(moment) + SLACK
+        return affordable and bool(state.available(moment)[indices].all())
+
+    def _queries(self, event: Event) -> list[Query]:
+        return [self.state.queries[item["query"]] for item in event.payload["queries"]]
+
+    def explain(self, query: int) -> dict[str, Any]:
+        """Why a query's cell was suggested, as it was kept when it was suggested."""
+        self.refresh()
+        known = self.state.queries.get(query)
+        if known is None:
+            raise InputError(
+                f"there is no query {query}; the campaign has {len(self.state.queries)} so far"
+            )
+        kept = self.storage.detail(self.row.id, known.seq)
+        explanation = next(e for e in kept if tuple(e["cell"]) == known.cell)
+        return {"query": query, "state": known.state_at(self.now()), **explanation}
+
+    # -- telling -------------------------------------------------------------------------
+
+    def tell(
+        self,
+        cell: Cell,
+        outcome: float,
+        content: ArrayLike | None = None,
+        *,
+        noise: float = 0.0,
+        by: str = "",
+        key: str | None = None,
+    ) -> Receipt:
+        """Record one measurement, whether the cell was asked for or not.
+
+        ``content`` may be left out for one-channel areas: the outcome stands for it.
+        """
+        if content is None:
+            content = default_content(self.grid, outcome)
+        observation = Observation.checked(self.grid, cell, content, outcome, noise)
+        return self.tell_many([observation], by=by, key=key)
+
+    def tell_file(self, path: Path, *, by: str = "", key: str | None = None) -> Receipt:
+        """Record the measurements of a CSV, JSON or NPZ file, all of them or none."""
+        lines, observations = read_tells(path, self.grid)
+        return self.tell_many(observations, by=by, key=key, labels=lines)
+
+    def tell_many(
+        self,
+        observations: Sequence[Observation],
+        *,
+        by: str = "",
+        key: str | None = None,
+        labels: Sequence[str] | None = None,
+    ) -> Receipt:
+        """Record several measurements, all of them or none; ``labels`` name them in errors."""
+        if not observations:
+            raise InputError("there is no measurement to tell")
+        names = labels or [""] * len(observations)
+        items = [
+            observation_to_dict(
+                Observation.checked(self.grid, o.cell, o.content, o.outcome, o.noise)
+            )
+            for o in observations
+        ]
+
+        def prepare(state: State, at: float) -> Entry:
+            seen: set[int] = set()
+            left = state.budget_left(at)
+            queries = []
+            out = set(state.pending(at))
+            for observation, label in zip(observations, names, strict=True):
+                index = check_tell(state, observation.cell, seen, label)
+                if observation.cell not in out:
+                    left -= state.spec.cost_of(index)
+                if left < -SLACK:
+                    raise InputError(
+                        f"{label}cell {show(observation.cell)}: no budget left for a cell that is "
+                        f"not out ({state.budget_left(at):g} of {state.budget:g} left); extend it, "
+                        "or fail a cell that is out"
+                    )
+                asked = [q.query for q in state.queries_of(observation.cell) if q.state == "asked"]
+                queries.append(asked[-1] if asked else None)
+                seen.add(index)
+            return Entry({"items": items, "queries": queries})
+
+        return self._request("tell", by, key, {"items": items}, prepare)
+
+    # -- everything else -----------------------------------------------------------------
+
+    def fail(
+        self,
+        *,
+        query: int | None = None,
+        cell: Cell | None = None,
+        retry: float | None = RETRY_AFTER,
+        reason: str = "",
+        by: str = "",
+        key: str | None = None,
+    ) -> Receipt:
+        """A cell could not be measured: try again after ``retry`` seconds, or never (None)."""
+        if (query is None) == (cell is None):
+            raise InputError("name what failed: either a query or a cell")
+        if retry is not None and not retry >= 0:
+            raise InputError(f"retry={retry}: give a time of 0 or more, or never")
+        if query is not None:
+            self.refresh()
+            known = self.state.queries.get(query)
+            if known is None:
+                raise InputError(f"there is no query {query} in this campaign")
+            cell = known.cell
+        assert cell is not None
+        target = [int(v) for v in self.grid.at(self.grid.index(cell))]
+        request = {"cell": target, "query": query, "wait": retry, "reason": reason}
+
+        def prepare(state: State, at: float) -> Entry:
+            if state.grid.index(cell) in state.measurements:
+                raise InputError(f"cell {show(cell)} was measured; retract the measurement instead")
+            if query is not None and state.queries[query].state == "failed":
+                raise InputError(f"query {query} was marked failed already")
+            return Entry(request)
+
+        return self._request("fail", by, key, request, prepare)
+
+    def correct(
+        self,
+        cell: Cell,
+        *,
+        outcome: float | None = None,
+        content: ArrayLike | None = None,
+        noise: float | None = None,
+        reason: str = "",
+        by: str = "",
+        key: str | None = None,
+    ) -> Receipt:
+        """Replace values of a measurement; the old ones stay in the log."""
+        if outcome is None and content is None and noise is None:
+            raise InputError("nothing to correct: give an outcome, a content or a noise")
+        change = {"outcome": outcome, "noise": noise}
+        if content is not None:
+            checked = Observation.checked(self.grid, cell, content, 0.0)
+            change["content"] = observation_to_dict(checked)["content"]
+        request = {"cell": [int(v) for v in cell], "change": change, "reason": reason}
+
+        def prepare(state: State, at: float) -> Entry:
+            old = measured(state, cell).observation
+            value = outcome if outcome is not None else old.outcome
+            new = Observation.checked(
+                state.grid,
+                cell,
+                corrected_content(state.grid, old, content, outcome),
+                value,
+                old.noise if noise is None else noise,
+            )
+            return Entry(
+                {**request, "old": observation_to_dict(old), "new": observation_to_dict(new)}
+            )
+
+        return self._request("correct", by, key, request, prepare)
+
+    def retract(
+        self, cell: Cell, *, reason: str = "", by: str = "", key: str | None = None
+    ) -> Receipt:
+        """Withdraw a measurement; it stays in the log and its budget is given back."""
+        request = {"cell": [int(v) for v in cell], "reason": reason}
+
+        def prepare(state: State, at: float) -> Entry:
+            old = measured(state, cell)
+            return Entry({**request, "old": observation_to_dict(old.observation)})
+
+        return self._request("retract", by, key, request, prepare)
+
+    def close(
+        self, cells: Iterable[Cell], *, reason: str = "", by: str = "", key: str | None = None
+    ) -> Receipt:
+        """Nobody may measure these cells from now on."""
+
+        def check(state: State, at: float, cell: Cell) -> None:
+            index = state.grid.index(cell)
+            if state.is_closed(index):
+                raise InputError(f"cell {show(cell)} is closed already")
+            if index in state.measurements:
+                raise InputError(f"cell {show(cell)} was measured; there is nothing to close")
+            if cell in state.pending(at):
+                raise InputError(f"cell {show(cell)} is out; mark it failed (never) instead")
+
+        return self._cells("close", cells, reason, by, key, check)
+
+    def open(
+        self, cells: Iterable[Cell], *, reason: str = "", by: str = "", key: str | None = None
+    ) -> Receipt:
+        """These cells may be measured (again)."""
+
+        def check(state: State, at: float, cell: Cell) -> None:
+            index = state.grid.index(cell)
+            if not state.is_closed(index) and at >= state.waiting.get(index, at):
+                raise InputError(f"cell {show(cell)} is open already")
+
+        return self._cells("open", cells, reason, by, key, check)
+
+    def _cells(
+        self,
+        kind: str,
+        cells: Iterable[Cell],
+        reason: str,
+        by: str,
+        key: str | None,
+        check: Callable[[State, float, Cell], None],
+    ) -> Receipt:
+        wanted = [self.grid.at(self.grid.index(cell)) for cell in cells]
+        if not wanted:
+            raise InputError(f"{kind}: name at least one cell")
+        request = {"cells": [list(cell) for cell in dict.fromkeys(wanted)], "reason": reason}
+
+        def prepare(state: State, at: float) -> Entry:
+            for cell in wanted:
+                check(state, at, cell)
+            return Entry(request)
+
+        return self._request(kind, by, key, request, prepare)
+
+    def extend(self, amount: float, *, by: str = "", key: str | None = None) -> Receipt:
+        """Add to the budget."""
+        kind = self.state.spec.budget_kind
+        request = {"by": float(check_budget(amount, kind))}
+
+        def prepare(state: State, at: float) -> Entry:
+            cells = int((~state.base_closed).sum())
+            if kind == "measurements" and state.budget + amount > cells:
+                raise InputError(
+                    f"a budget of {state.budget + amount:g} is larger than the {cells} open cells"
+                )
+            return Entry(request)
+
+        return self._request("extend", by, key, request, prepare)

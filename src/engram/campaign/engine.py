@@ -1,0 +1,148 @@
+"""The policy of a campaign, brought to what is in force: from memory, artifacts or the log."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engram.campaign.artifacts import Artifacts
+from engram.campaign.model import Spec
+from engram.campaign.state import State
+from engram.errors import InputError
+from engram.observation import Observations
+from engram.policies import POLICIES, make_policy
+from engram.policies.base import Policy, PolicyLog
+
+if TYPE_CHECKING:
+    from engram.memory.permanent import PermanentMemory
+
+SAVE_EVERY = 25
+"""Groups of measurements after which a long replay saves its state on the way."""
+
+_STATE, _EVIDENCE, _FORECAST = "state.", "log.evidence", "log.forecast"
+
+
+def load_prior(spec: Spec) -> PermanentMemory | None:
+    """The memory of a campaign, only if it is the very one the campaign was created with."""
+    if not POLICIES[spec.policy].needs_memory:
+        return None
+    from engram.memory.library import load_memory
+
+    memory = load_memory(spec.prior)
+    if memory.card.sha256 != spec.prior_sha256:
+        raise InputError(
+            f"memory {spec.prior!r} has changed since the campaign was created (its hash is "
+            f"{memory.card.sha256[:12]}, the campaign needs {spec.prior_sha256[:12]}); bring the "
+            "old file back or create a new campaign"
+        )
+    return memory
+
+
+class Engine:
+    """Keeps one policy and moves it along with the log.
+
+    The policy's state is a function of ``State.policy_keys``; ``replayed`` counts the groups of
+    measurements that were taken in by ``observe`` rather than found in memory or artifacts.
+    ``instead`` names a plain policy to be run on the campaign's measurements for comparison.
+    """
+
+    def __init__(self, artifacts: Artifacts | None = None, *, instead: str | None = None) -> None:
+        self.artifacts = artifacts
+        self._instead = instead
+        self.replayed = 0
+        self._policy: Policy | None = None
+        self._keys: list[str] = []
+        self._prior: PermanentMemory | None = None
+
+    def policy(self, state: State) -> Policy:
+        """The policy after every measurement in force."""
+        keys = state.policy_keys(self._spec(state))
+        if self._policy is None or self._keys != keys[: len(self._keys)]:
+            self._policy, done = self._start(state, keys)
+        else:
+            done = len(self._keys) - 1
+        policy, new = self._policy, state.groups()[done:]
+        self._keys = []  # unknown while observing: an interrupted policy is not used again
+        for position, group in enumerate(new, done + 1):
+            policy.observe(group)
+            self.replayed += 1
+            if position == len(keys) - 1 or position % SAVE_EVERY == 0:
+                self._save(keys[position], policy)
+        self._keys = keys
+        return policy
+
+    def _spec(self, state: State) -> Spec:
+        if self._instead is None:
+            return state.spec
+        return replace(
+            state.spec, policy=self._instead, preset="default", options={}, prior_sha256=""
+        )
+
+    def fresh(self, state: State) -> Policy:
+        """A policy that has seen nothing."""
+        spec = self._spec(state)
+        if self._prior is None:
+            self._prior = load_prior(spec)
+        return make_policy(
+            spec.policy,
+            state.grid,
+            state.policy_budget(),
+            seed=spec.seed,
+            memory=self._prior,
+            preset=spec.preset,
+            **spec.options,
+        )
+
+    def _start(self, state: State, keys: list[str]) -> tuple[Policy, int]:
+        """A policy and how many groups it has seen: from the newest sound artifact, or fresh."""
+        policy = self.fresh(state)
+        known = keys
+        while self.artifacts is not None:
+            position = self.artifacts.newest(known)
+            if position is None:
+                break
+            loaded = self.artifacts.load(keys[position])
+            if loaded is not None:
+                groups = state.groups()[:position]
+                observations = Observations(state.grid, (o for g in groups for o in g))
+                _restore(policy, observations, *loaded)
+                return policy, position
+            known = known[:position]
+        return policy, 0
+
+    def _save(self, key: str, policy: Policy) -> None:
+        if self.artifacts is None:
+            return
+        arrays: dict[str, NDArray[Any]] = {
+            _EVIDENCE: np.array(policy.log.evidence, np.float64),
+            _FORECAST: np.array(policy.log.forecast, np.float64),
+        }
+        for name, tensor in policy.state().items():
+            arrays[_STATE + name] = tensor.detach().cpu().numpy()
+        note = json.dumps(
+            {"updates": policy.log.updates, "evaluations": policy.log.evaluations}, default=float
+        )
+        self.artifacts.save(key, arrays, note)
+
+
+def _restore(
+    policy: Policy, observations: Observations, arrays: dict[str, NDArray[Any]], note: str
+) -> None:
+    facts = json.loads(note)
+    state = {}
+    for name, array in arrays.items():
+        if name.startswith(_STATE):
+            from torch import from_numpy
+
+            state[name.removeprefix(_STATE)] = from_numpy(array.copy())
+    policy.restore(observations, state)
+    policy.log = PolicyLog(
+        arrays[_EVIDENCE].tolist(),
+        arrays[_FORECAST].tolist(),
+        facts["updates"],
+        facts["evaluations"],
+    )

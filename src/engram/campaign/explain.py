@@ -1,0 +1,190 @@
+"""Why a cell was suggested: kept with the suggestion, told in words, drawn as a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engram.campaign.decide import Wish, ranked, trip_cost
+from engram.campaign.state import State
+from engram.grid import Grid
+from engram.policies.base import Policy, Suggestion, View
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+RADIUS = 4
+"""Cells on each side of the suggested one that the picture shows."""
+
+RUNNERS_UP = 5
+SAMPLES = 4
+"""Samples of the area of which the picture shows the neighbourhood."""
+
+
+def describe(
+    state: State, policy: Policy, picks: list[Suggestion], wish: Wish, at: float
+) -> list[dict[str, Any]]:
+    """One explanation per pick, as JSON: terms, rank, runners-up, expectation, pictures."""
+    view, order = policy.view(), ranked(state, policy, wish, at)
+    chosen = {state.grid.index(pick.cell) for pick in picks}
+    others = [i for i in order if i not in chosen][:RUNNERS_UP]
+    place = {index: position for position, index in enumerate(order, 1)}
+    runners_up = [
+        {
+            "cell": list(state.grid.at(i)),
+            "rank": place[i],
+            "total": float(view.scores.total[i]),
+            "probability": float(view.scores.probability[i]),
+        }
+        for i in others
+    ]
+    common = {
+        "policy": state.spec.policy,
+        "prior": state.spec.prior,
+        "measured": len(state.measurements),
+        "found": sum(o.outcome > 0 for o in state.observations),
+        "ranked_by": wish.rank,
+        "candidates": len(order),
+        "out": [list(cell) for cell in state.pending(at)],
+        "runners_up": runners_up,
+    }
+    cost = trip_cost(state, wish.start)
+    return [
+        {
+            **common,
+            "cell": list(pick.cell),
+            "rank": pick.rank,
+            "terms": pick.terms,
+            "cost": float(cost[state.grid.index(pick.cell)]),
+            "expected_outcome": float(view.scores.probability[state.grid.index(pick.cell)]),
+            "expected_content": _expected_content(state.grid, view, pick),
+            "picture": _picture(state, view, pick),
+        }
+        for pick in picks
+    ]
+
+
+def _expected_content(grid: Grid, view: View, pick: Suggestion) -> list[float] | None:
+    """Mean over the cell's pixels of each channel, or None when the policy imagines nothing."""
+    if view.mean is None:
+        return None
+    return [round(float(v), 5) for v in grid.content_of(view.mean, pick.cell).mean(axis=(1, 2))]
+
+
+def _per_cell(grid: Grid, image: NDArray[np.float32]) -> NDArray[np.float64]:
+    """(..., C, H, W) -> (..., rows, cols): mean over channels and the pixels of each cell."""
+    cells = grid.cells_of(image).mean(axis=(-1, -2)).mean(axis=-2)
+    return np.asarray(cells.reshape(*cells.shape[:-1], grid.rows, grid.cols), np.float64)
+
+
+def _picture(state: State, view: View, pick: Suggestion) -> dict[str, Any]:
+    """The neighbourhood as small tables: what is believed and what was measured there."""
+    grid, (row, col) = state.grid, pick.cell
+    top, left = max(0, row - RADIUS), max(0, col - RADIUS)
+    window = (slice(top, row + RADIUS + 1), slice(left, col + RADIUS + 1))
+
+    def table(values: NDArray[np.float64]) -> list[list[float]]:
+        return [[round(float(v), 4) for v in line] for line in values[window]]
+
+    measured = np.full(grid.n_cells, np.nan)
+    for index, item in state.measurements.items():
+        measured[index] = item.observation.outcome
+    nearby = measured.reshape(grid.rows, grid.cols)[window]
+    picture: dict[str, Any] = {
+        "corner": [top, left],
+        "probability": table(view.scores.probability.reshape(grid.rows, grid.cols)),
+        "measured": [
+            [None if np.isnan(v) else round(float(v), 4) for v in line] for line in nearby
+        ],
+    }
+    if view.mean is not None:
+        picture["mean"] = table(_per_cell(grid, view.mean))
+    if view.particles is not None:
+        cells = _per_cell(grid, view.particles)
+        picture["spread"] = table(cells.std(axis=0))
+        picture["samples"] = [table(sample) for sample in cells[:SAMPLES]]
+    return picture
+
+
+def in_words(explanation: dict[str, Any]) -> str:
+    """The explanation as a short text."""
+    terms = explanation["terms"]
+    row, col = explanation["cell"]
+    content = explanation["expected_content"]
+    shown = (
+        "" if content is None else f", expected content {', '.join(f'{v:.3g}' for v in content)}"
+    )
+    lines = [
+        f"Cell ({row}, {col}) was number {explanation['rank']} of {explanation['candidates']} "
+        f"candidates ranked by {explanation['ranked_by']}, after {explanation['measured']} "
+        f"measurements with {explanation['found']} finds (policy {explanation['policy']}"
+        + (f", prior {explanation['prior']}" if explanation["prior"] else "")
+        + ").",
+        f"Chance of target {explanation['expected_outcome']:.3f}{shown}.",
+        f"Score {terms['total']:.4g} = alpha {terms['alpha']:.3f} on exploration "
+        f"{terms['exploration']:.4g}, the rest on exploitation {terms['exploitation']:.4g} "
+        f"(likelihood {terms['likelihood']:.4g}, reward {terms['reward']:.4g}).",
+    ]
+    if explanation["out"]:
+        cells = ", ".join(f"({r}, {c})" for r, c in explanation["out"])
+        lines.append(f"Already out then: {cells}.")
+    if explanation["runners_up"]:
+        cells = ", ".join(
+            f"({r['cell'][0]}, {r['cell'][1]}) with {r['total']:.4g}"
+            for r in explanation["runners_up"]
+        )
+        lines.append(f"Runners-up by score: {cells}.")
+    return "\n".join(lines)
+
+
+def draw(explanation: dict[str, Any], path: Path) -> None:
+    """The neighbourhood as a PNG: probability, mean, spread and samples, whatever is kept."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    picture = explanation["picture"]
+    panels = [("chance of target", picture["probability"], True)]
+    if "mean" in picture:
+        panels.append(("expected content", picture["mean"], False))
+    if "spread" in picture:
+        panels.append(("spread of samples", picture["spread"], False))
+    for i, sample in enumerate(picture.get("samples", ()), 1):
+        panels.append((f"sample {i}", sample, False))
+    columns = min(len(panels), 4)
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(3.2 * columns, 3.1 * rows + 0.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    row, col = explanation["cell"]
+    figure.suptitle(
+        f"cell ({row}, {col}): rank {explanation['rank']}, "
+        f"chance {explanation['expected_outcome']:.2f}"
+    )
+    for i, (title, table, chance) in enumerate(panels):
+        axes = figure.add_subplot(rows, columns, i + 1)
+        _panel(axes, explanation, title, np.array(table), chance)
+    for axes in figure.axes:
+        figure.colorbar(axes.images[0], ax=axes, shrink=0.8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110, format="png")
+
+
+def _panel(
+    axes: Axes, explanation: dict[str, Any], title: str, table: NDArray[np.float64], chance: bool
+) -> None:
+    picture, (row, col) = explanation["picture"], explanation["cell"]
+    top, left = picture["corner"]
+    height, width = table.shape
+    limits = {"vmin": 0.0, "vmax": max(1e-6, float(table.max()))} if chance else {}
+    extent = (left - 0.5, left + width - 0.5, top + height - 0.5, top - 0.5)
+    axes.imshow(table, cmap="viridis", extent=extent, interpolation="nearest", **limits)  # type: ignore[arg-type]
+    for r, line in enumerate(picture["measured"]):
+        for c, outcome in enumerate(line):
+            if outcome is not None:
+                marker, colour = ("o", "white") if outcome > 0 else ("x", "0.75")
+                axes.plot(left + c, top + r, marker, color=colour, markersize=5)
+    axes.plot(col, row, "s", markerfacecolor="none", markeredgecolor="red", markersize=14, mew=2)
+    axes.set_title(title, fontsize=10)
+    axes.tick_params(labelsize=8)

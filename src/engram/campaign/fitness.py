@@ -1,0 +1,77 @@
+"""Is this prior any good here? The policy's forecasts against two plain ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from engram.observation import Observation
+from engram.policies.base import log_likelihood
+
+ENOUGH = 5
+"""Measurements before a verdict is given."""
+
+CLEAR = 2.0
+"""Standard errors by which a difference must stand out to be called clear."""
+
+
+def base_rate_evidence(observations: Sequence[Observation]) -> list[float]:
+    """Log-likelihood of every outcome given the share of finds before it."""
+    evidence, hits = [], 0.0
+    for n, item in enumerate(observations):
+        evidence.append(log_likelihood(item.outcome, (hits + 1) / (n + 2)))
+        hits += item.outcome > 0
+    return evidence
+
+
+def prior_fitness(
+    policy: str,
+    evidence: Sequence[float],
+    spatial: Sequence[float] | None,
+    base: Sequence[float],
+) -> dict[str, Any]:
+    """Mean log-likelihood per measurement of the policy, a spatial model and the base rate.
+
+    The forecasts are prequential: each was made before the cell was measured.
+    """
+    n = len(evidence)
+
+    def mean(values: Sequence[float] | None) -> float | None:
+        return round(float(np.mean(values)), 4) if values is not None and n else None
+
+    found: dict[str, Any] = {
+        "measurements": n,
+        "policy": mean(evidence),
+        "spatial": mean(spatial),
+        "base_rate": mean(base),
+    }
+    if n < ENOUGH:
+        found["verdict"] = "unknown"
+        found["words"] = f"Too early to say: {n} of {ENOUGH} measurements."
+        return found
+    versus_base = _compare(evidence, base)
+    versus_spatial = 0.0 if spatial is None else _compare(evidence, spatial)
+    parts = [_phrase(policy, versus_base, "the base rate")]
+    if spatial is not None:
+        parts.append(_phrase("it", versus_spatial, "a plain spatial model"))
+    worst = min(versus_base, versus_spatial)
+    found["verdict"] = "good" if worst > CLEAR else "bad" if worst < -CLEAR else "even"
+    found["words"] = "; ".join(parts) + "."
+    return found
+
+
+def _compare(mine: Sequence[float], other: Sequence[float]) -> float:
+    """Mean difference in standard errors (of at least 0.02 nats per measurement)."""
+    difference = np.asarray(mine) - np.asarray(other)
+    error = max(float(difference.std(ddof=1)) / np.sqrt(len(difference)), 0.02)
+    return float(difference.mean() / error)
+
+
+def _phrase(who: str, score: float, whom: str) -> str:
+    if score > CLEAR:
+        return f"{who} predicts the measurements clearly better than {whom}"
+    if score < -CLEAR:
+        return f"{who} predicts the measurements clearly worse than {whom}"
+    return f"{who} predicts the measurements about as well as {whom}"

@@ -1,0 +1,226 @@
+"""What a campaign is made of: its terms, the events of its log, and the queries it sent out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engram.errors import InputError
+from engram.grid import Cell, Grid
+from engram.observation import Observation
+
+FORMAT = 1
+"""Version of the event payloads; a log with a higher one is refused."""
+
+KINDS = ("create", "ask", "tell", "fail", "correct", "retract", "close", "open", "extend")
+RANKINGS = ("score", "per-cost")
+BUDGETS = ("measurements", "cost")
+
+
+def canonical(data: Any) -> str:
+    """The one JSON text of a value: sorted keys, no spaces, no NaN."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def digest(*parts: str) -> str:
+    """SHA-256 over texts, each closed by a zero byte."""
+    return hashlib.sha256("".join(f"{part}\0" for part in parts).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of the log. ``hash`` chains it to the event before it."""
+
+    seq: int
+    kind: str
+    at: float
+    who: str
+    key: str
+    payload: dict[str, Any]
+    hash: str = ""
+
+    def chained(self, previous: str, payload_text: str) -> str:
+        """Hash of this event given the hash of its predecessor."""
+        return digest(
+            previous, str(self.seq), self.kind, repr(self.at), self.who, self.key, payload_text
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Spec:
+    """The terms a campaign was created with; they never change.
+
+    budget_kind : 'measurements' (every visit counts 1) or 'cost' (a visit counts its cost)
+    travel      : cost of one cell of distance from a crew's starting point
+    lease       : seconds after which an unanswered query is given back; None for never
+    stop_yield  : finds per measurement below which the advice is to stop
+    version     : of engram, when the campaign was created
+    """
+
+    grid: Grid
+    budget: float
+    policy: str
+    seed: int = 0
+    budget_kind: str = "measurements"
+    prior: str = ""
+    prior_sha256: str = ""
+    preset: str = "default"
+    options: dict[str, Any] = field(default_factory=dict)
+    lease: float | None = None
+    rank: str = "score"
+    travel: float = 0.0
+    crews: dict[str, Cell] = field(default_factory=dict)
+    stop_yield: float = 0.02
+    version: str = ""
+
+    def __post_init__(self) -> None:
+        if self.budget_kind not in BUDGETS:
+            raise InputError(
+                f"budget kind {self.budget_kind!r}: choose one of {', '.join(BUDGETS)}"
+            )
+        check_budget(self.budget, self.budget_kind)
+        if self.budget_kind == "measurements":
+            self.grid.check_budget(int(self.budget))
+        if self.rank not in RANKINGS:
+            raise InputError(f"rank={self.rank!r}: choose one of {', '.join(RANKINGS)}")
+        if self.lease is not None and not self.lease > 0:
+            raise InputError(f"lease={self.lease}: give a time above 0, or none")
+        if not (np.isfinite(self.travel) and self.travel >= 0):
+            raise InputError(f"travel={self.travel}: give a cost per cell of 0 or more")
+        if not 0 <= self.stop_yield <= 1:
+            raise InputError(f"stop yield {self.stop_yield}: give a number in [0, 1]")
+        for start in self.crews.values():
+            self.grid.index(start)
+
+    def cost_of(self, index: int) -> float:
+        """What a measurement of this cell takes from the budget."""
+        return float(self.grid.cost.flat[index]) if self.budget_kind == "cost" else 1.0
+
+    def to_dict(self) -> dict[str, Any]:
+        plain = {
+            key: value
+            for key, value in self.__dict__.items()
+            if key not in ("grid", "crews", "options")
+        }
+        return {
+            **plain,
+            "format": FORMAT,
+            "grid": _grid_to_dict(self.grid),
+            "crews": {name: list(start) for name, start in self.crews.items()},
+            "options": dict(self.options),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Spec:
+        terms = dict(data)
+        written = terms.pop("format", None)
+        if not isinstance(written, int) or written > FORMAT:
+            raise InputError(
+                f"this campaign was written in log format {written!r}; this version of engram "
+                f"reads formats up to {FORMAT}: update engram"
+            )
+        terms["grid"] = _grid_from_dict(terms["grid"])
+        terms["crews"] = {name: (int(r), int(c)) for name, (r, c) in terms["crews"].items()}
+        return cls(**terms)
+
+
+def check_budget(amount: float, kind: str) -> float:
+    """A budget, or an addition to one, that is a positive number of its kind."""
+    if not (np.isfinite(amount) and amount > 0):
+        raise InputError(f"budget={amount}: give a number above 0")
+    if kind == "measurements" and int(amount) != amount:
+        raise InputError(f"budget={amount}: measurements are counted in whole numbers")
+    return amount
+
+
+def _grid_to_dict(grid: Grid) -> dict[str, Any]:
+    uniform = bool((grid.cost == 1).all())
+    return {
+        "height": grid.height,
+        "width": grid.width,
+        "channels": grid.channels,
+        "cell": list(grid.cell),
+        "range": list(grid.range),
+        "closed": [int(i) for i in np.flatnonzero(grid.closed)],
+        "cost": None if uniform else [float(v) for v in grid.cost.ravel()],
+    }
+
+
+def _grid_from_dict(data: Mapping[str, Any]) -> Grid:
+    h, w = data["cell"]
+    rows, cols = data["height"] // h, data["width"] // w
+    closed = np.zeros(rows * cols, bool)
+    closed[data["closed"]] = True
+    cost = np.ones(rows * cols) if data["cost"] is None else np.array(data["cost"], float)
+    low, high = data["range"]
+    return Grid(
+        data["height"],
+        data["width"],
+        data["channels"],
+        (h, w),
+        (low, high),
+        closed.reshape(rows, cols),
+        cost.reshape(rows, cols),
+    )
+
+
+def grid_with_closed(grid: Grid, closed: NDArray[np.bool_]) -> Grid:
+    """The same grid with exactly these cells closed (flat mask)."""
+    return replace(grid, closed=closed.reshape(grid.rows, grid.cols))
+
+
+@dataclass
+class Query:
+    """A cell that was handed out. ``state``: asked, told or failed; expiry depends on the time."""
+
+    query: int
+    cell: Cell
+    by: str
+    at: float
+    until: float | None
+    seq: int
+    terms: dict[str, float]
+    state: str = "asked"
+
+    def expired(self, at: float) -> bool:
+        """True when it is unanswered and its lease is over."""
+        return self.state == "asked" and self.until is not None and at >= self.until
+
+    def state_at(self, at: float) -> str:
+        return "expired" if self.expired(at) else self.state
+
+    def to_dict(self, at: float) -> dict[str, Any]:
+        return {**asdict(self), "cell": list(self.cell), "state": self.state_at(at)}
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A measurement in force: the observation and where in the log it stands."""
+
+    seq: int
+    observation: Observation
+    who: str
+    at: float
+    query: int | None
+
+
+def observation_to_dict(observation: Observation) -> dict[str, Any]:
+    """An observation as JSON; float32 contents survive the round trip exactly."""
+    return {
+        "cell": list(observation.cell),
+        "outcome": observation.outcome,
+        "content": [float(str(v)) for v in observation.content.ravel()],
+        "noise": observation.noise,
+    }
+
+
+def observation_from_dict(grid: Grid, data: Mapping[str, Any]) -> Observation:
+    row, col = data["cell"]
+    content = np.array(data["content"], np.float32).reshape(grid.content_shape)
+    return Observation((row, col), content, float(data["outcome"]), float(data["noise"]))

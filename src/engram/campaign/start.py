@@ -1,0 +1,69 @@
+"""Creating and opening campaigns."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from engram._version import __version__
+from engram.campaign.campaign import Campaign
+from engram.campaign.engine import Engine
+from engram.campaign.model import Event, Spec
+from engram.campaign.state import State
+from engram.campaign.storage import Storage
+from engram.errors import InputError
+from engram.grid import Grid
+from engram.policies import POLICIES
+
+
+def create_campaign(
+    name: str,
+    grid: Grid,
+    budget: float,
+    *,
+    db: str | None = None,
+    policy: str | None = None,
+    prior: str | None = None,
+    by: str = "",
+    clock: Callable[[], float] = time.time,
+    **terms: Any,
+) -> Campaign:
+    """Create a campaign; ``terms`` are further fields of ``Spec`` (seed, lease, crews, ...)."""
+    if not name.strip() or len(name) > 200 or not name.isprintable():
+        raise InputError(f"campaign name {name!r}: give 1 to 200 printable characters")
+    spec = _checked_spec(grid, budget, policy or default_policy(), prior, terms)
+    event = Event(1, "create", clock(), by, uuid.uuid4().hex, spec.to_dict())
+    Engine().fresh(State(event))
+    storage = Storage(db, create=True)
+    return Campaign(storage, storage.create_campaign(name, event), clock=clock)
+
+
+def open_campaign(
+    name: str, *, db: str | None = None, clock: Callable[[], float] = time.time
+) -> Campaign:
+    """An existing campaign."""
+    storage = Storage(db)
+    return Campaign(storage, storage.campaign(name), clock=clock)
+
+
+def default_policy() -> str:
+    """The policy of campaigns that name none."""
+    return "auto" if "auto" in POLICIES else "em-ptdm"
+
+
+def _checked_spec(
+    grid: Grid, budget: float, policy: str, prior: str | None, terms: dict[str, Any]
+) -> Spec:
+    if policy not in POLICIES:
+        raise InputError(f"unknown policy {policy!r}; choose one of {', '.join(POLICIES)}")
+    memory: dict[str, Any] = {}
+    if prior is not None or POLICIES[policy].needs_memory:
+        from engram.memory.library import DEFAULT_MEMORY, memory_path, read_card
+
+        named = prior or DEFAULT_MEMORY
+        path = memory_path(named)
+        known = named if path.stem == named else str(path.resolve())
+        memory = {"prior": known, "prior_sha256": read_card(named).sha256}
+    return Spec(grid, budget, policy, version=__version__, **memory, **terms)

@@ -1,0 +1,98 @@
+"""Replay of the whole log: does every recorded suggestion come out again?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from engram.campaign.campaign import Campaign
+from engram.campaign.decide import Wish, decide
+from engram.campaign.engine import Engine
+from engram.campaign.model import Event, canonical, digest
+from engram.campaign.state import State
+from engram.errors import EngramError
+
+TOLERANCE = 1e-4
+"""Relative difference of score terms between machines that is not counted as one."""
+
+
+@dataclass
+class Verification:
+    """What the replay found; it agrees when there are no faults."""
+
+    events: int = 0
+    asks: int = 0
+    suggestions: int = 0
+    faults: list[str] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return not self.faults
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"ok": self.ok, **asdict(self)}
+
+
+def verify(campaign: Campaign) -> Verification:
+    """Check the chain of hashes, fold the log again, and recompute every suggestion."""
+    campaign.refresh()
+    events = campaign.events
+    report = Verification(events=len(events))
+    _check_chain(events, report)
+    if not report.ok:
+        return report
+    engine = Engine()
+    state = State(events[0])
+    for event in events:
+        if event.kind == "ask":
+            state.apply(events[state.seq : event.payload["basis"]])
+            _check_ask(campaign, event, state, engine, report)
+    state.apply(events[state.seq :])
+    engine.policy(state)
+    return report
+
+
+def _check_chain(events: list[Event], report: Verification) -> None:
+    previous = ""
+    for event in events:
+        if event.chained(previous, canonical(event.payload)) != event.hash:
+            report.faults.append(
+                f"event {event.seq} ({event.kind}) was changed after it was written"
+            )
+        previous = event.hash
+
+
+def _check_ask(
+    campaign: Campaign, event: Event, state: State, engine: Engine, report: Verification
+) -> None:
+    payload = event.payload
+    report.asks += 1
+    detail = campaign.storage.detail(campaign.row.id, event.seq)
+    if detail is None or digest(canonical(detail)) != payload["detail_sha256"]:
+        report.faults.append(f"event {event.seq}: its explanation was changed or is missing")
+    start = None if payload["start"] is None else (payload["start"][0], payload["start"][1])
+    try:
+        picks = decide(
+            state, engine.policy(state), Wish(payload["n"], payload["rank"], start), payload["at"]
+        )
+    except EngramError as error:
+        report.faults.append(f"event {event.seq}: the replay fails: {error}")
+        return
+    for recorded, pick in zip(payload["queries"], picks, strict=True):
+        report.suggestions += 1
+        again = {**pick.terms, "rank": pick.rank}
+        if tuple(recorded["cell"]) != pick.cell:
+            report.faults.append(
+                f"query {recorded['query']}: the log has cell {tuple(recorded['cell'])}, "
+                f"the replay gives {pick.cell}"
+            )
+        elif not _close(recorded["terms"], again):
+            report.faults.append(f"query {recorded['query']}: same cell, but other score terms")
+
+
+def _close(recorded: dict[str, float], again: dict[str, float]) -> bool:
+    return recorded.keys() == again.keys() and all(
+        bool(np.isclose(recorded[name], again[name], rtol=TOLERANCE, atol=1e-6)) for name in again
+    )

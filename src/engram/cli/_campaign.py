@@ -1,0 +1,166 @@
+"""Reading the options and printing the answers of ``engram campaign``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from engram.cli._common import say, show_table, to_json
+from engram.errors import EngramError, InputError
+
+if TYPE_CHECKING:
+    from engram.campaign import Campaign
+
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_TERMS = ("rank", "total", "probability", "exploration", "exploitation", "alpha")
+_LABELS = {"probability": "chance", "exploration": "explore", "exploitation": "exploit"}
+
+
+Name = Annotated[str, typer.Argument(help="Name of the campaign.", show_default=False)]
+Db = Annotated[
+    str | None,
+    typer.Option("--db", help="Database: a SQLite file or a URL.", envvar="ENGRAM_DB"),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+By = Annotated[str, typer.Option("--by", help="Who asks or tells.")]
+Key = Annotated[
+    str | None, typer.Option("--key", help="Repeating a request with its key is harmless.")
+]
+CellOption = Annotated[str, typer.Option("--cell", help="Row and column, from 0: R,C.")]
+Cells = Annotated[
+    list[str], typer.Option("--cell", help="Row and column: R,C; may be given several times.")
+]
+Reason = Annotated[str, typer.Option("--reason", help="Why, for the log.")]
+Lease = Annotated[
+    str | None,
+    typer.Option(help="Time after which an unanswered cell is given back: 90m, 12h, 3d."),
+]
+Rank = Annotated[str | None, typer.Option(help="Rank by 'score' or 'per-cost'.")]
+From = Annotated[str | None, typer.Option("--from", help="Where the crew starts: R,C.")]
+
+
+def needs_database() -> None:
+    """Say what to install when the database library is not there."""
+    from importlib.util import find_spec
+
+    if find_spec("sqlalchemy") is None:
+        raise EngramError("campaigns need SQLAlchemy: pip install 'engram[campaign]'")
+
+
+def opened(name: str, db: str | None) -> Campaign:
+    """The campaign a command is about."""
+    needs_database()
+    from engram.campaign import open_campaign
+
+    return open_campaign(name, db=db)
+
+
+def numbers(text: str, option: str, count: int | None = None) -> list[float]:
+    """'1,2.5' -> [1.0, 2.5]."""
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise InputError(f"{option} {text!r} is not a list of numbers, like 0.2,0.4") from error
+    if count is not None and len(found) != count:
+        raise InputError(f"{option} {text!r} has {len(found)} number(s); give {count}")
+    return found
+
+
+def cell_of(text: str, option: str) -> tuple[int, int]:
+    """A cell as R,C, counted from 0: '12,7' -> (12, 7)."""
+    match = re.fullmatch(r"\s*(-?\d+)\s*,\s*(-?\d+)\s*", text)
+    if match is None:
+        raise InputError(f"{option} {text!r}: give row and column, like 12,7")
+    return int(match[1]), int(match[2])
+
+
+def duration(text: str | None, option: str) -> float | None:
+    """'90', '90s', '15m', '12h', '3d', '1w' -> seconds."""
+    if text is None:
+        return None
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhdw]?)\s*", text)
+    if match is None:
+        raise InputError(f"{option} {text!r}: give a time like 90s, 15m, 12h, 3d")
+    return float(match[1]) * _UNITS[match[2]]
+
+
+def emit(facts: Any, as_json: bool, text: str) -> None:
+    """JSON, or one line of text."""
+    say(to_json(facts) if as_json else text)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list) and len(value) == 2:
+        return f"{value[0]},{value[1]}"
+    return "" if value is None else str(value)
+
+
+def show_rows(
+    rows: Sequence[dict[str, Any]], as_json: bool, columns: Sequence[str], title: str
+) -> None:
+    """A table of these columns, or everything as JSON."""
+    if as_json:
+        say(to_json(list(rows)))
+        return
+    head = [_LABELS.get(name, name) for name in columns]
+    show_table((head, [[_text(row.get(name)) for name in columns] for row in rows]), title)
+
+
+def show_queries(rows: Sequence[dict[str, Any]], as_json: bool, title: str) -> None:
+    """Cells with the terms of their scores."""
+    lead = ["query", "cell"] if rows and "query" in rows[0] else ["cell"]
+    show_rows(rows, as_json, [*lead, *_TERMS], title)
+
+
+def show_history(lines: Sequence[dict[str, Any]], as_json: bool) -> None:
+    """One line per event."""
+    if as_json:
+        say(to_json(list(lines)))
+        return
+    for line in lines:
+        say(f"{line['seq']:>4}  {line['at']}  {line['kind']:<8} {line['by']:<10} {line['text']}")
+
+
+def show_status(facts: dict[str, Any], as_json: bool) -> None:
+    """The status as a table of words."""
+    if as_json:
+        say(to_json(facts))
+        return
+    left, ahead = facts["remaining"], facts["next"]
+    say(f"{facts['name']}: policy {facts['policy']}")
+    rows = [
+        ["measured", f"{facts['told']} ({facts['found']} with target)"],
+        ["out", f"{facts['asked']} (failed {facts['failed']}, expired {facts['expired']})"],
+        ["budget left", f"{facts['budget_left']:g} of {facts['budget']:g} {facts['budget_kind']}"],
+        [
+            "still to find",
+            f"about {left['expected']:.1f} ({left['low']} to {left['high']} at "
+            f"{left['level']:.0%}); chance of any: {facts['chance_remaining']:.0%}",
+        ],
+        [
+            f"next {ahead['measurements']}",
+            f"{ahead['expected_finds']:.1f} finds expected",
+        ],
+        ["advice", facts["advice"]["words"]],
+        ["prior", facts["prior_fitness"]["words"]],
+    ]
+    for label, text in rows:
+        say(f"{label:<14}{text}")
+
+
+def show_explanation(explanation: dict[str, Any], as_json: bool, png: Path | None) -> None:
+    """The kept explanation in words, or whole as JSON."""
+    from engram.campaign import in_words
+
+    if as_json:
+        say(to_json(explanation))
+        return
+    say(in_words(explanation))
+    if png is not None:
+        say(f"Drawn to {png}.")

@@ -1,0 +1,116 @@
+"""The commands of ``engram campaign`` that only look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from engram.cli._campaign import (
+    Db,
+    Json,
+    Name,
+    emit,
+    needs_database,
+    opened,
+    show_explanation,
+    show_history,
+    show_rows,
+    show_status,
+)
+from engram.errors import InputError
+
+
+def status(
+    name: Name,
+    level: Annotated[float, typer.Option(help="Level of the interval of what is left.")] = 0.8,
+    ahead: Annotated[int, typer.Option("--next", help="Measurements to look ahead.")] = 10,
+    db: Db = None,
+    as_json: Json = False,
+) -> None:
+    """Show counts, what is left, whether the prior helps, and whether to stop."""
+    if not 0 < level < 1:
+        raise InputError(f"--level {level}: give a number between 0 and 1")
+    if ahead < 1:
+        raise InputError(f"--next {ahead}: look at least one measurement ahead")
+    campaign = opened(name, db)
+    from engram.campaign import status as facts_of
+
+    show_status(facts_of(campaign, level=level, ahead=ahead), as_json)
+
+
+def explain(
+    name: Name,
+    query: Annotated[int, typer.Option(help="Number of the query.")],
+    png: Annotated[Path | None, typer.Option(help="Draw the neighbourhood to this file.")] = None,
+    db: Db = None,
+    as_json: Json = False,
+) -> None:
+    """Show why a cell was suggested, as it was kept then."""
+    explanation = opened(name, db).explain(query)
+    if png is not None:
+        from engram.campaign import draw
+
+        draw(explanation, png)
+    show_explanation(explanation, as_json, png)
+
+
+def history(name: Name, db: Db = None, as_json: Json = False) -> None:
+    """Show every event of the log."""
+    campaign = opened(name, db)
+    from engram.campaign import history as lines_of
+
+    lines = lines_of(campaign)
+    show_history(lines, as_json)
+
+
+def verify(name: Name, db: Db = None, as_json: Json = False) -> None:
+    """Replay the log; exit 0 only when every suggestion comes out again."""
+    campaign = opened(name, db)
+    from engram.campaign import verify as replay
+
+    report = replay(campaign)
+    counts = f"{report.events} events, {report.asks} asks, {report.suggestions} suggestions"
+    faults = "; ".join(report.faults)
+    emit(
+        report.to_dict(),
+        as_json,
+        f"{name}: {counts}: the replay {'agrees' if report.ok else f'disagrees: {faults}'}",
+    )
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+def export(
+    name: Name,
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write: .json, .csv or .npz.")],
+    db: Db = None,
+    as_json: Json = False,
+) -> None:
+    """Write the log (.json) or the measurements (.csv, .npz)."""
+    campaign = opened(name, db)
+    from engram.campaign import export as write
+
+    count = write(campaign, out)
+    emit({"file": str(out), "count": count}, as_json, f"{name}: {count} entries in {out}")
+
+
+def list_(db: Db = None, as_json: Json = False) -> None:
+    """Show the campaigns of a database."""
+    needs_database()
+    from engram.campaign.overview import overview
+
+    columns = ["name", "policy", "told", "found", "asked", "budget_left", "events", "created"]
+    show_rows(overview(db), as_json, columns, "campaigns")
+
+
+COMMANDS: dict[str, Callable[..., Any]] = {
+    "status": status,
+    "explain": explain,
+    "history": history,
+    "verify": verify,
+    "export": export,
+    "list": list_,
+}

@@ -1,0 +1,158 @@
+"""``engram bench``: compare policies on numbered tasks, with honest statistics."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from engram.cli import _common as common
+from engram.memory.library import DEFAULT_MEMORY
+
+if TYPE_CHECKING:
+    from engram.bench.runner import Engine, Plan
+
+app = typer.Typer(
+    no_args_is_help=True, help="Compare policies on numbered tasks, with honest statistics."
+)
+
+LOG_SECONDS = 60.0
+"""How often a run that is not on a terminal says how far it is."""
+
+
+@app.command()
+def run(
+    suite: Annotated[str, typer.Argument(help="The family of tasks: balls.")],
+    policies: Annotated[
+        str, typer.Option(help="Separated by commas; options in brackets: em-ptdm[h=off,a=5].")
+    ] = "random,greedy,diffatd,em-ptdm",
+    tasks: Annotated[str, typer.Option(help="Numbers A:B, B not included.")] = "0:20",
+    budget: Annotated[
+        int | None, typer.Option(help="Measurements (default: the suite's largest).")
+    ] = None,
+    at: Annotated[
+        str | None, typer.Option(help="Budgets to report (default: the suite's).")
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Trials per task, seeds 0 to K-1.")] = 1,
+    preset: Annotated[str, typer.Option(help="default or paper.")] = "default",
+    prior: Annotated[str, typer.Option(help="Permanent memory: name or file.")] = DEFAULT_MEMORY,
+    setting: Annotated[
+        list[str] | None, typer.Option("--set", help="Setting of the tasks, like balls=5.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes of one thread each (default: the cores).")
+    ] = None,
+    engine: Annotated[str, typer.Option(help="Where units run: local.")] = "local",
+    out: Annotated[Path | None, typer.Option(help="Folder (default: runs/SUITE).")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Discard results in the folder.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print results.json.")] = False,
+) -> None:
+    """Run policies on tasks and write results.json; an interrupted run goes on.
+
+    Give the same command again to go on. Results of other options or of another version of the
+    code are never mixed in.
+    """
+    from engram._threads import cores, set_threads
+    from engram.bench.choices import parse_options
+    from engram.bench.runner import Plan, make_engine
+
+    plan = Plan.checked(
+        suite,
+        policies,
+        tasks=common.parse_span(tasks, "tasks"),
+        budget=budget,
+        at=() if at is None else common.parse_numbers(at, "at"),
+        seeds=seeds,
+        preset=preset,
+        prior=prior,
+        settings=parse_options(",".join(setting), "--set") if setting else None,
+    )
+    folder = common.check_folder(out or Path("runs") / suite)
+    chosen = make_engine(engine, cores() if workers is None else workers)
+    if workers is not None and workers > cores():
+        common.remark(f"workers: {cores()}, one for each core (not {workers})")
+    set_threads(1)
+    with common.keeps(f"finished units are kept in {folder}; the same command goes on"):
+        results = _run(plan, folder, chosen, fresh)
+    if json:
+        typer.echo(common.to_json(results))
+    else:
+        _show(results)
+        common.say(f"Results: {folder / 'results.json'}; figures: engram bench report {folder}")
+
+
+def _run(plan: Plan, folder: Path, engine: Engine, fresh: bool) -> dict[str, Any]:
+    """Run with a bar that counts units and finds."""
+    from engram.bench.runner import run_bench
+
+    units = len(plan.units())
+    with common.moving_bar(common.FOUND) as bar:
+        shown = bar.add_task(plan.suite, total=units, found=0, visible=False)
+        found, said = 0, time.monotonic()
+
+        def progress(done: int, row: dict[str, Any]) -> None:
+            nonlocal found, said
+            found += len(row["hits"])
+            bar.update(shown, completed=done, found=found, visible=True)
+            if not common.err.is_terminal and time.monotonic() - said > LOG_SECONDS:
+                common.remark(f"{done} of {units} units done, {found} found")
+                said = time.monotonic()
+
+        return run_bench(plan, folder, engine=engine, fresh=fresh, progress=progress)
+
+
+def _show(results: dict[str, Any]) -> None:
+    from engram.bench.tables import cost_table, paired_table, rate_table
+
+    summary, at = results["summary"], results["options"]["at"]
+    done, every = results["units"]["done"], results["units"]["all"]
+    state = "" if results["complete"] else f" (unfinished: {done} of {every} units)"
+    common.show_table(rate_table(summary, at), f"{_title(results)}{state}; ± half of 95 % interval")
+    common.show_table(cost_table(summary))
+    if summary["paired"]:
+        common.show_table(paired_table(summary, at), "paired over tasks")
+
+
+def _title(results: dict[str, Any]) -> str:
+    options = results["options"]
+    first, end = options["tasks"]
+    return f"{options['suite']} {first}:{end}, prior {options['prior']}"
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="Folder of a run.")],
+    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Print the table of a run; write it as table.md and draw its curves beside it."""
+    from engram.bench.figures import calibration_figure, rate_figure
+    from engram.bench.runner import read_results
+    from engram.bench.tables import cost_table, markdown, paired_table, rate_table, summarise
+    from engram.report.files import write_all
+
+    results = read_results(folder)
+    options, rows = results["options"], results["rows"]
+    summary = results["summary"] = summarise(rows, options["at"])
+    place = folder if folder.is_dir() else folder.parent
+    tables = [rate_table(summary, options["at"]), cost_table(summary)]
+    if summary["paired"]:
+        tables.append(paired_table(summary, options["at"]))
+    source = (
+        f"`engram bench run` at {results['commit']}; ± is half of the 95 % interval over tasks."
+    )
+    text = "\n".join([*map(markdown, tables), source, ""])
+    write_all({place / "table.md": text.encode()})
+    title = _title(results)
+    drawn = [
+        rate_figure(rows, place / "sr.png", title=title, budget=options["budget"]),
+        calibration_figure(rows, place / "calibration.png", title=title),
+    ]
+    if json:
+        typer.echo(common.to_json(summary))
+        return
+    _show(results)
+    for path in (place / "table.md", *drawn):
+        if path is not None:
+            common.say(f"wrote {path}")

@@ -1,0 +1,348 @@
+"""``engram campaign``: the real-world loop on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from engram.cli import _campaign_views as views
+from engram.cli._campaign import (
+    By,
+    CellOption,
+    Cells,
+    Db,
+    From,
+    Json,
+    Key,
+    Lease,
+    Name,
+    Rank,
+    Reason,
+    cell_of,
+    duration,
+    emit,
+    needs_database,
+    numbers,
+    opened,
+    show_queries,
+)
+from engram.cli._common import parse_pair
+from engram.errors import InputError
+
+if TYPE_CHECKING:
+    from engram.campaign import Campaign
+
+app = typer.Typer(
+    no_args_is_help=True, help="Search in the real world: ask for cells, tell what was found."
+)
+
+
+@app.command()
+def create(
+    name: Name,
+    budget: Annotated[float, typer.Option(help="Measurements, or cost with --budget-kind cost.")],
+    size: Annotated[str | None, typer.Option(help="Height and width in pixels: H,W.")] = None,
+    mask: Annotated[
+        Path | None, typer.Option(help="Raster of the area instead of --size; 0 is outside.")
+    ] = None,
+    cell: Annotated[str, typer.Option(help="Height and width of a cell in pixels: h,w.")] = "1,1",
+    channels: Annotated[int, typer.Option(help="Values per pixel.")] = 1,
+    value_range: Annotated[
+        str, typer.Option("--range", help="Lowest and highest content value: LOW,HIGH.")
+    ] = "0,1",
+    budget_kind: Annotated[str, typer.Option(help="'measurements' or 'cost'.")] = "measurements",
+    cost: Annotated[Path | None, typer.Option(help="Cost of each cell (npy, csv, ...).")] = None,
+    prior: Annotated[str | None, typer.Option(help="Memory by name or file.")] = None,
+    policy: Annotated[str | None, typer.Option(help="Search policy.")] = None,
+    preset: Annotated[str, typer.Option(help="'default' or 'paper'.")] = "default",
+    seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
+    lease: Lease = None,
+    rank: Annotated[str, typer.Option(help="Rank by 'score' or 'per-cost'.")] = "score",
+    travel: Annotated[float, typer.Option(help="Cost of one cell of way.")] = 0.0,
+    crew: Annotated[
+        list[str] | None, typer.Option(help="Starting point of a crew: NAME=R,C; repeatable.")
+    ] = None,
+    stop_yield: Annotated[
+        float, typer.Option(help="Finds per measurement worth going on for.")
+    ] = 0.02,
+    by: By = "",
+    db: Db = None,
+    as_json: Json = False,
+) -> None:
+    """Create a campaign."""
+    needs_database()
+    from engram.campaign import create_campaign
+    from engram.campaign.files import read_cost, read_mask
+    from engram.grid import Grid
+
+    h, w = parse_pair(cell, "--cell")
+    if (size is None) == (mask is None):
+        raise InputError("give the area: either --size H,W or --mask FILE")
+    closed = None if mask is None else read_mask(mask, (h, w))
+    if closed is not None:
+        height, width = closed.shape[0] * h, closed.shape[1] * w
+    else:
+        height, width = parse_pair(size or "", "--size")
+    low, high = numbers(value_range, "--range", 2)
+    grid = Grid(height, width, channels, (h, w), (low, high), closed)  # type: ignore[arg-type]
+    if cost is not None:
+        prices = read_cost(cost, grid.rows, grid.cols)
+        grid = Grid(height, width, channels, (h, w), (low, high), grid.closed, prices)
+    starts = {}
+    for item in crew or ():
+        who, mark, place = item.partition("=")
+        if not mark or not who:
+            raise InputError(f"--crew {item!r}: give NAME=R,C")
+        starts[who] = cell_of(place, "--crew")
+    campaign = create_campaign(
+        name,
+        grid,
+        budget,
+        db=db,
+        policy=policy,
+        prior=prior,
+        by=by,
+        preset=preset,
+        seed=seed,
+        budget_kind=budget_kind,
+        lease=duration(lease, "--lease"),
+        rank=rank,
+        travel=travel,
+        crews=starts,
+        stop_yield=stop_yield,
+    )
+    spec = campaign.state.spec
+    facts = {
+        "name": name,
+        "cells": [grid.rows, grid.cols],
+        "open": len(grid.open_cells),
+        "budget": spec.budget,
+        "budget_kind": spec.budget_kind,
+        "policy": spec.policy,
+        "prior": spec.prior,
+        "seed": spec.seed,
+        "database": campaign.storage.url.render_as_string(hide_password=True),
+    }
+    emit(
+        facts,
+        as_json,
+        f"created {name}: {grid.rows}x{grid.cols} cells, budget {spec.budget:g}, "
+        f"policy {spec.policy}",
+    )
+
+
+@app.command()
+def ask(
+    name: Name,
+    n: Annotated[int, typer.Option("-n", help="How many cells.")] = 1,
+    by: By = "",
+    lease: Lease = None,
+    rank: Rank = None,
+    start: From = None,
+    key: Key = None,
+    db: Db = None,
+    as_json: Json = False,
+) -> None:
+    """Hand out cells to measure next and reserve their budget."""
+    campaign = opened(name, db)
+    place = None if start is None else cell_of(start, "--from")
+    queries = campaign.ask(
+        n, by=by, lease=duration(lease, "--lease"), rank=rank, start=place, key=key
+    )
+    rows = [
+        {"query": q.query, "cell": list(q.cell), **q.terms, "by": q.by, "until": q.until}
+        for q in queries
+    ]
+    show_queries(rows, as_json, f"{name}: cells to measure")
+
+
+@app.command()
+def peek(
+    name: Name,
+    n: Annotated[int, typer.Option("-n", help="How many cells.")] = 10,
+    by: By = "",
+    rank: Rank = None,
+    start: From = None,
+    db: Db = None,
+    as_json: Json = False,
+) -> None:
+    """Look at the cells that would be handed out; nothing is reserved."""
+    place = None if start is None else cell_of(start, "--from")
+    picks = opened(name, db).peek(n, by=by, rank=rank, start=place)
+    rows = [{"cell": list(p.cell), **p.terms, "rank": p.rank} for p in picks]
+    show_queries(rows, as_json, f"{name}: next cells (not reserved)")
+
+
+@app.command()
+def tell(
+    name: Name,
+    cell: Annotated[str | None, typer.Option("--cell", help="Row and column: R,C.")] = None,
+    outcome: Annotated[
+        float | None, typer.Option(help="Share of target in the cell, 0 to 1.")
+    ] = None,
+    content: Annotated[Path | None, typer.Option(help="File with the cell's content.")] = None,
+    value: Annotated[str | None, typer.Option(help="Content per channel: V[,V...].")] = None,
+    noise: Annotated[float, typer.Option(help="Standard deviation of the content.")] = 0.0,
+    file: Annotated[Path | None, typer.Option(help="Many measurements: CSV, JSON or NPZ.")] = None,
+    by: By = "",
+    key: Key = None,
+    db: Db = None,
+    as_json: Json = False,
+) -> None:
+    """Record a measurement, or a file of them (all or none)."""
+    campaign = opened(name, db)
+    if file is not None:
+        if any(v is not None for v in (cell, outcome, content, value)):
+            raise InputError("--file goes alone, without --cell, --outcome, --content, --value")
+        receipt = campaign.tell_file(file, by=by, key=key)
+    else:
+        if cell is None or outcome is None:
+            raise InputError("give --cell R,C and --outcome Y, or --file FILE")
+        receipt = campaign.tell(
+            cell_of(cell, "--cell"),
+            outcome,
+            _content(campaign, content, value),
+            noise=noise,
+            by=by,
+            key=key,
+        )
+    again = " (known already)" if receipt.repeated else ""
+    emit(
+        {"told": len(receipt.cells), **receipt.to_dict()},
+        as_json,
+        f"{name}: {len(receipt.cells)} measurement(s) recorded as event {receipt.seq}{again}",
+    )
+
+
+def _content(campaign: Campaign, content: Path | None, value: str | None) -> Any:
+    from engram.campaign.files import content_from_values, read_content
+
+    if content is not None and value is not None:
+        raise InputError("give either --content FILE or --value V[,V...]")
+    if content is not None:
+        return read_content(content, campaign.grid)
+    if value is not None:
+        return content_from_values(campaign.grid, numbers(value, "--value"))
+    return None
+
+
+@app.command()
+def fail(
+    name: Name,
+    query: Annotated[int | None, typer.Option(help="Number of the query.")] = None,
+    cell: Annotated[str | None, typer.Option("--cell", help="Row and column: R,C.")] = None,
+    never: Annotated[bool, typer.Option("--never", help="Do not try this cell again.")] = False,
+    retry_after: Annotated[str, typer.Option(help="Try again after: 0, 90m, 12h, 3d.")] = "1d",
+    reason: Reason = "",
+    by: By = "",
+    key: Key = None,
+    db: Db = None,
+    as_json: Json = False,
+) -> None:
+    """Report a cell that could not be measured: try again later, or never."""
+    receipt = opened(name, db).fail(
+        query=query,
+        cell=None if cell is None else cell_of(cell, "--cell"),
+        retry=None if never else duration(retry_after, "--retry-after"),
+        reason=reason,
+        by=by,
+        key=key,
+    )
+    emit(receipt.to_dict(), as_json, f"{name}: failure recorded as event {receipt.seq}")
+
+
+@app.command()
+def correct(
+    name: Name,
+    cell: CellOption,
+    outcome: Annotated[float | None, typer.Option(help="The right outcome, 0 to 1.")] = None,
+    content: Annotated[Path | None, typer.Option(help="File with the right content.")] = None,
+    value: Annotated[str | None, typer.Option(help="The right content: V[,V...].")] = None,
+    noise: Annotated[float | None, typer.Option(help="The right standard deviation.")] = None,
+    reason: Reason = "",
+    by: By = "",
+    key: Key = None,
+    db: Db = None,
+    as_json: Json = False,
+) -> None:
+    """Correct a measurement; the old value stays in the log."""
+    campaign = opened(name, db)
+    receipt = campaign.correct(
+        cell_of(cell, "--cell"),
+        outcome=outcome,
+        content=_content(campaign, content, value),
+        noise=noise,
+        reason=reason,
+        by=by,
+        key=key,
+    )
+    emit(receipt.to_dict(), as_json, f"{name}: correction recorded as event {receipt.seq}")
+
+
+@app.command()
+def retract(
+    name: Name,
+    cell: CellOption,
+    reason: Reason = "",
+    by: By = "",
+    key: Key = None,
+    db: Db = None,
+    as_json: Json = False,
+) -> None:
+    """Withdraw a measurement; it stays in the log."""
+    receipt = opened(name, db).retract(cell_of(cell, "--cell"), reason=reason, by=by, key=key)
+    emit(receipt.to_dict(), as_json, f"{name}: retraction recorded as event {receipt.seq}")
+
+
+@app.command()
+def close(
+    name: Name,
+    cells: Cells,
+    reason: Reason = "",
+    by: By = "",
+    key: Key = None,
+    db: Db = None,
+    as_json: Json = False,
+) -> None:
+    """Close cells: nobody may measure there."""
+    places = [cell_of(cell, "--cell") for cell in cells]
+    receipt = opened(name, db).close(places, reason=reason, by=by, key=key)
+    emit(receipt.to_dict(), as_json, f"{name}: {len(receipt.cells)} cell(s) closed")
+
+
+@app.command("open")
+def open_(
+    name: Name,
+    cells: Cells,
+    reason: Reason = "",
+    by: By = "",
+    key: Key = None,
+    db: Db = None,
+    as_json: Json = False,
+) -> None:
+    """Open cells (again)."""
+    places = [cell_of(cell, "--cell") for cell in cells]
+    receipt = opened(name, db).open(places, reason=reason, by=by, key=key)
+    emit(receipt.to_dict(), as_json, f"{name}: {len(receipt.cells)} cell(s) opened")
+
+
+@app.command()
+def extend(
+    name: Name,
+    amount: Annotated[float, typer.Option("--add", "-n", help="Measurements, or cost.")],
+    by: By = "",
+    key: Key = None,
+    db: Db = None,
+    as_json: Json = False,
+) -> None:
+    """Add to the budget."""
+    campaign = opened(name, db)
+    receipt = campaign.extend(amount, by=by, key=key)
+    facts = {**receipt.to_dict(), "budget": campaign.state.budget}
+    emit(facts, as_json, f"{name}: the budget is {campaign.state.budget:g} now")
+
+
+for name, command in views.COMMANDS.items():
+    app.command(name)(command)

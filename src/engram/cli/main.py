@@ -1,0 +1,85 @@
+"""``engram``: the command line. Errors are one line on standard error and exit code 2."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from engram._version import __version__
+from engram.cli import bench, campaign, prior
+from engram.cli._common import StoppedError
+from engram.cli.demo import demo
+from engram.cli.search import search
+from engram.errors import EngramError
+
+USAGE_ERROR, INTERRUPTED = 2, 130
+
+app = typer.Typer(
+    name="engram",
+    help="Find targets in an area nobody has data about, with few measurements.",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"engram {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    pass
+
+
+app.command()(demo)
+app.command()(search)
+app.add_typer(prior.app, name="prior")
+app.add_typer(bench.app, name="bench")
+app.add_typer(campaign.app, name="campaign")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line (default: the process's own); returns the exit code."""
+    try:
+        given = list(sys.argv[1:] if arguments is None else arguments)
+        code = app(given, prog_name="engram", standalone_mode=False, obj=given)
+    except StoppedError as stop:
+        _complain(f"interrupted: {stop}")
+        return INTERRUPTED
+    except (EngramError, OSError) as error:
+        _complain(f"error: {error}")
+        return USAGE_ERROR
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # not a usage error of typer's
+            raise
+        if type(error).__name__ != "NoArgsIsHelpError":  # that one has shown the help
+            _complain(f"error: {error.format_message()}{_hint(error)}")
+        return USAGE_ERROR
+    if code == INTERRUPTED:  # Ctrl-C outside the work that keeps something
+        _complain("interrupted")
+    return code if isinstance(code, int) else 0
+
+
+def _hint(error: Exception) -> str:
+    context = getattr(error, "ctx", None)
+    return "" if context is None else f" (see '{context.command_path} --help')"
+
+
+def _complain(text: str) -> None:
+    typer.echo(" ".join(text.split()), err=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

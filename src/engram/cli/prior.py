@@ -1,0 +1,210 @@
+"""``engram prior``: list, describe, train and sample permanent memories."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from engram.cli import _common as common
+from engram.errors import EngramError, InputError
+from engram.memory.card import Card
+from engram.memory.library import memory_files, memory_path, read_card, user_folder
+
+app = typer.Typer(no_args_is_help=True, help="List, describe, train and sample permanent memories.")
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def _kind(card: Card) -> str:
+    return "conditioned" if card.network.get("conditioned") else "plain"
+
+
+def _size(card: Card) -> str:
+    return f"{card.height}x{card.width}x{card.channels}"
+
+
+@app.command("list")
+def list_(json: Json = False) -> None:
+    """Every memory in the library: those shipped, and those you trained."""
+    found: list[dict[str, Any]] = []
+    lines = []
+    for name, path in sorted(memory_files().items()):
+        try:
+            card = read_card(str(path))
+        except EngramError as error:
+            common.remark(f"left out: {error}")
+            continue
+        found.append({**card.to_dict(), "name": name, "path": str(path)})
+        weight = f"{card.parameters / 1e6:.2f} M"
+        lines.append([name, _size(card), _kind(card), weight, card.summary])
+    if json:
+        typer.echo(common.to_json(found))
+    elif lines:
+        head = ["name", "size", "kind", "parameters", "summary"]
+        common.show_table((head, lines))
+    else:
+        common.say("no memories; train one with 'engram prior train'")
+
+
+@app.command()
+def info(name: Annotated[str, typer.Argument(help="Name or file.")], json: Json = False) -> None:
+    """The card of a memory: what it was trained on, how, and under which licence."""
+    card, path = read_card(name), memory_path(name)
+    if json:
+        typer.echo(common.to_json({**card.to_dict(), "path": str(path)}))
+        return
+    facts = {
+        "summary": card.summary,
+        "trained on": card.data,
+        "licence": card.licence,
+        "size": f"{_size(card)} (height, width, channels)",
+        "range": f"{card.range[0]:g} to {card.range[1]:g}",
+        "kind": _kind(card),
+        "parameters": f"{card.parameters:,}",
+        "training": f"{card.steps:,} steps, seed {card.seed}",
+        "held-out loss": f"{card.loss:g}",
+        "made by": card.recipe or "-",
+        "parent": card.parent or "-",
+        "sha256": card.sha256,
+        "file": f"{path} ({path.stat().st_size / 1e6:.1f} MB)",
+    }
+    common.say(card.name)
+    for key, value in facts.items():
+        common.say(f"  {key:<14}{value}")
+
+
+@app.command()
+def train(
+    context: typer.Context,
+    source: Annotated[str, typer.Argument(help="Image folder, .npz, idx file, or 'scenes'.")],
+    name: Annotated[str, typer.Option(help="Name of the memory.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Weights file (default: in your library).")
+    ] = None,
+    size: Annotated[str | None, typer.Option(help="H,W of the images.")] = None,
+    channels: Annotated[int | None, typer.Option(help="1 or 3.")] = None,
+    key: Annotated[str | None, typer.Option(help="Array of an .npz file.")] = None,
+    affine: Annotated[float, typer.Option(help="Random moves of the images, 0 to 1.")] = 0.0,
+    widths: Annotated[str, typer.Option(help="Channels per resolution.")] = "48,96",
+    patch: Annotated[int, typer.Option(help="Pixels folded into one position.")] = 2,
+    steps: Annotated[int, typer.Option(help="Optimiser steps.")] = 8000,
+    batch: Annotated[int, typer.Option(help="Images a step.")] = 64,
+    rate: Annotated[float, typer.Option(help="Learning rate.")] = 1e-3,
+    seed: Annotated[int, typer.Option(help="Seed of weights and batches.")] = 0,
+    conditioned: Annotated[
+        bool,
+        typer.Option(
+            "--mask-conditioned/--plain", help="Take measurements as input, or not (the paper's)."
+        ),
+    ] = True,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Where to save progress (default: beside the weights).")
+    ] = None,
+    licence: Annotated[str, typer.Option(help="Licence of the data.")] = "not stated",
+    summary: Annotated[str, typer.Option(help="One line about the memory.")] = "",
+    samples: Annotated[int, typer.Option(help="Samples on the sheet.")] = 64,
+    threads: Annotated[int | None, typer.Option(help="Threads (default: 2).")] = None,
+    overwrite: Annotated[bool, typer.Option(help="Replace a memory of that name.")] = False,
+) -> None:
+    """Train a memory; an interrupted training goes on when the same command is given again."""
+    from engram._threads import set_threads
+    from engram.memory.recipes import note_of, sample_memory, source_from, train_memory, write_sheet
+    from engram.memory.training import TrainingPlan
+    from engram.memory.unet import UNetConfig
+
+    common.check_seed(seed)
+    target = _target(name, out, overwrite)
+    checkpoint = checkpoint or target.with_suffix(".checkpoint")
+    layers = common.parse_numbers(widths, "widths")
+    if min(layers) < 4 or any(width % 4 for width in layers):
+        raise InputError(f"widths={widths}: give multiples of 4")
+    if min(patch, samples) < 1:
+        raise InputError(f"patch={patch}, samples={samples}: give at least 1")
+    if not 0 < rate < 1:
+        raise InputError(f"rate={rate}: give a number between 0 and 1")
+    images = source_from(
+        source,
+        size=None if size is None else common.parse_pair(size, "size"),
+        channels=channels,
+        affine=affine,
+        key=key,
+    )
+    plan = TrainingPlan(steps=steps, batch=batch, learning_rate=rate, seed=seed)
+    config = UNetConfig.for_image(
+        images.shape[0], conditioned=conditioned, patch=patch, widths=layers
+    )
+    set_threads(threads)
+    kept = f"progress is saved every {plan.checkpoint_every} steps in {checkpoint}"
+    losses = "loss {task.fields[loss]:.4f}, held out {task.fields[held]:.4f}"
+    with (
+        common.keeps(f"{kept}; the same command goes on from there"),
+        common.moving_bar(losses) as bar,
+    ):
+        shown = bar.add_task(name, total=steps, loss=float("nan"), held=float("nan"))
+        memory = train_memory(
+            images,
+            config,
+            plan,
+            name=name,
+            summary=summary or f"trained on {images.description}",
+            licence=licence,
+            recipe=shlex.join(["engram", *(context.obj or sys.argv[1:])]),
+            checkpoint=checkpoint,
+            progress=lambda step, loss, held: bar.update(
+                shown, completed=step, loss=loss, held=held
+            ),
+        )
+    card = memory.save(target)
+    sheet = write_sheet(sample_memory(memory, samples, seed=seed), target.with_suffix(".png"))
+    for leftover in (checkpoint, note_of(checkpoint)):
+        leftover.unlink(missing_ok=True)
+    common.say(f"{card.name}: {card.parameters:,} parameters, held-out loss {card.loss:.4f}")
+    common.say(f"weights {target}, card {target.with_suffix('.json')}, samples {sheet}")
+
+
+def _target(name: str, out: Path | None, overwrite: bool) -> Path:
+    """Where the weights go; an existing memory is not replaced by accident."""
+    if not name.replace("-", "").replace("_", "").isalnum():
+        raise InputError(f"name={name!r}: use letters, digits, '-' and '_'")
+    target = out or user_folder() / f"{name}.safetensors"
+    if target.suffix != ".safetensors":
+        raise InputError(f"out={target}: the name of a memory ends in .safetensors")
+    common.check_folder(target.parent)
+    if target.exists() and not overwrite:
+        raise InputError(f"{target} exists; choose another name, or replace it with --overwrite")
+    return target
+
+
+@app.command()
+def sample(
+    name: Annotated[str, typer.Argument(help="Name or file.")],
+    out: Annotated[
+        Path | None, typer.Option(help="PNG file (default: NAME-samples.png here).")
+    ] = None,
+    n: Annotated[int, typer.Option("-n", "--count", help="Number of samples.")] = 64,
+    seed: Annotated[int, typer.Option(help="Seed of the samples.")] = 0,
+    steps: Annotated[int, typer.Option(help="Denoising steps.")] = 50,
+    size: Annotated[str | None, typer.Option(help="H,W (default: the memory's own).")] = None,
+) -> None:
+    """Draw samples of a memory as one picture."""
+    from engram._threads import set_threads
+
+    common.check_seed(seed)
+    path = out or Path(f"{Path(name).stem}-samples.png")
+    if path.suffix.lower() != ".png":
+        raise InputError(f"out={path}: the name of the picture ends in .png")
+    common.check_folder(path.parent)
+    read_card(name)
+    wanted = None if size is None else common.parse_pair(size, "size")
+    set_threads()
+    from engram.memory.library import load_memory
+    from engram.memory.recipes import sample_memory, write_sheet
+
+    with common.keeps("nothing was written"):
+        images = sample_memory(load_memory(name), n, seed=seed, steps=steps, size=wanted)
+        write_sheet(images, path)
+    common.say(f"{n} samples: {path}")

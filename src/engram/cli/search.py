@@ -1,0 +1,117 @@
+"""``engram search``: find the targets of the user's own image."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engram.cli import _common as common
+from engram.memory.library import DEFAULT_MEMORY
+
+if TYPE_CHECKING:
+    from engram.policies import Policy
+    from engram.simulate import Trace
+    from engram.tasks.base import Task
+
+
+def search(
+    image: Annotated[Path, typer.Option(help="The area: PNG, JPEG, NPY or NPZ.")],
+    target: Annotated[Path | None, typer.Option(help="Mask of the targets, same size.")] = None,
+    above: Annotated[
+        float | None, typer.Option(help="Or: pixels brighter than this, in the image's units.")
+    ] = None,
+    policy: Annotated[str, typer.Option(help="Search policy.")] = "em-ptdm",
+    budget: Annotated[
+        int | None, typer.Option(help="Measurements (default: a quarter of the cells).")
+    ] = None,
+    cell: Annotated[str, typer.Option(help="Pixels of a cell, H,W.")] = "1,1",
+    prior: Annotated[str, typer.Option(help="Permanent memory: name or file.")] = DEFAULT_MEMORY,
+    preset: Annotated[str, typer.Option(help="default or paper.")] = "default",
+    seed: Annotated[int, typer.Option(help="Seed of the policy.")] = 0,
+    size: Annotated[
+        str | None,
+        typer.Option(help="Bring the image to H,W (default: at most twice the prior's size)."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the report and results.json.")] = Path(
+        "search"
+    ),
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Search an image of yours as if it were unknown, and report how well it went.
+
+    A cell is measured by uncovering its pixels. --cell counts in pixels of the image after it
+    was fitted to the prior; what was done to it is said in words.
+    """
+    from engram._threads import set_threads
+    from engram.bench.choices import PolicyChoice
+    from engram.bench.units import row_of
+    from engram.memory.library import read_card
+    from engram.report import write_report
+    from engram.report.files import write_all
+    from engram.tasks.raster import raster_task
+
+    common.check_folder(out)
+    common.check_seed(seed)
+    choice = PolicyChoice.parse(policy, preset=preset, prior=prior)
+    card = read_card(choice.prior)
+    raster = raster_task(
+        image,
+        target=target,
+        above=above,
+        cell=common.parse_pair(cell, "cell"),
+        channels=card.channels,
+        limit=(2 * card.height, 2 * card.width),
+        size=None if size is None else common.parse_pair(size, "size"),
+    )
+    task = raster.task
+    budget = max(1, len(task.grid.open_cells) // 4) if budget is None else budget
+    task.grid.check_budget(budget)
+    set_threads()
+    built = choice.build(task, budget, seed)
+    for note in raster.notes:
+        common.remark(note)
+    with common.keeps("nothing was written"):
+        trace = _run(built, task, choice.label)
+        grid = task.grid
+        area = f"{grid.height}x{grid.width} pixels in cells of {grid.cell[0]}x{grid.cell[1]}"
+        about = f"Policy {choice.label}, preset {choice.preset}, prior {choice.prior}, seed {seed}."
+        notes = [f"{image.name}: {area}.", *raster.notes, about]
+        results = {
+            "image": str(image),
+            "target": None if target is None else str(target),
+            "above": above,
+            "prior": choice.prior,
+            "preset": choice.preset,
+            "seed": seed,
+            "budget": budget,
+            "cell": list(grid.cell),
+            "size": [grid.height, grid.width],
+            "notes": list(raster.notes),
+            "rows": [{"policy": choice.label, **row_of(trace, [budget])}],
+            "visited": [
+                {"cell": list(where), "outcome": y}
+                for where, y in zip(trace.cells, trace.outcomes, strict=True)
+            ],
+        }
+        page = write_report([trace], out, title=f"Search of {image.name}", notes=notes)
+        write_all({out / "results.json": (common.to_json(results) + "\n").encode()})
+    if json:
+        typer.echo(common.to_json({**results, "report": str(page)}))
+    else:
+        common.show_results([trace])
+        common.say(f"Report: {page} (open it in a browser); figures: {out / 'results.json'}")
+
+
+def _run(policy: Policy, task: Task, label: str) -> Trace:
+    from engram.simulate import simulate
+
+    with common.moving_bar(common.FOUND) as bar:
+        shown = bar.add_task(label, total=policy.budget, found=0)
+        return simulate(
+            policy,
+            task,
+            snapshots=common.stages(policy.budget),
+            progress=lambda taken, found: bar.update(shown, completed=taken, found=found),
+        )

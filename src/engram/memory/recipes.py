@@ -1,0 +1,218 @@
+"""From a folder of images to a memory with a complete card, and back to a sheet of samples."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from engram.errors import InputError
+from engram.memory.card import Card
+from engram.memory.denoiser import NetworkDenoiser
+from engram.memory.permanent import PermanentMemory, fresh_network
+from engram.memory.sources import (
+    ArraySource,
+    SceneSource,
+    Source,
+    fitted,
+    load_folder,
+    load_idx,
+    load_npz,
+)
+from engram.memory.training import Trainer, TrainingPlan
+from engram.memory.unet import UNetConfig
+from engram.posterior import Amortised, Evidence, Replacement, Sampler
+
+Images = NDArray[np.uint8] | NDArray[np.float32]
+Progress = Callable[[int, float, float], None]
+"""Called with (steps done, smoothed loss, last held-out loss)."""
+
+SCENES = "scenes"
+DEFAULT_SIZE = (32, 32)
+HELD_OUT_CHECKS = 20
+"""How often the held-out loss is measured in the course of a training."""
+
+
+def source_from(
+    origin: str | Path,
+    *,
+    size: tuple[int, int] | None = None,
+    channels: int | None = None,
+    affine: float = 0.0,
+    key: str | None = None,
+) -> Source:
+    """Training images from ``scenes``, a folder of images, an ``.npz`` or an idx file.
+
+    size     : (H, W); folders are cropped and resized to it, arrays padded with zeros
+        (default: 32x32 for scenes and folders, their own size for arrays)
+    channels : 1 or 3; arrays are converted to it (default: 1, or what an array has)
+    affine   : how far drawn images are moved, turned and scaled at random, 0 to 1
+    key      : the array of an .npz file
+    """
+    if channels not in (None, 1, 3):
+        raise InputError(f"channels={channels}: give 1 or 3")
+    if size is not None and min(size) < 4:
+        raise InputError(f"size={size[0]},{size[1]}: give at least 4,4")
+    if not 0 <= affine <= 1:
+        raise InputError(f"affine={affine}: give a number between 0 and 1")
+    if str(origin) == SCENES:
+        if channels == 3:
+            raise InputError("channels=3: scenes have 1 channel")
+        return SceneSource(*(size or DEFAULT_SIZE))
+    path = Path(origin)
+    if not path.exists():
+        raise InputError(f"no training data at {path}; give a folder, a file or {SCENES!r}")
+    images: Images
+    if path.is_dir():
+        images = load_folder(path, size or DEFAULT_SIZE, channels or 1)
+    elif path.suffix.lower() == ".npz":
+        images = load_npz(path, key)
+    else:
+        images = load_idx(path)
+    images = _with_channels(images, channels)
+    if size is not None:
+        images = fitted(images, size)  # type: ignore[arg-type]
+    return ArraySource(images, description=f"{len(images)} images of {path.name}", affine=affine)
+
+
+def _with_channels(images: Images, channels: int | None) -> Images:
+    """(n, H, W[, C]) with the wanted number of channels: averaged or repeated."""
+    if images.ndim == 3:
+        images = images[..., None]
+    if images.ndim != 4 or channels is None or images.shape[-1] == channels:
+        return images
+    if channels == 3:
+        wanted = np.repeat(images[..., :1], 3, axis=-1)
+    else:
+        wanted = images[..., :3].mean(axis=-1, keepdims=True)
+    return wanted.astype(np.uint8) if images.dtype == np.uint8 else wanted.astype(np.float32)
+
+
+def train_memory(
+    source: Source,
+    config: UNetConfig,
+    plan: TrainingPlan,
+    *,
+    name: str,
+    summary: str,
+    licence: str,
+    recipe: str = "",
+    checkpoint: Path | None = None,
+    progress: Progress | None = None,
+) -> PermanentMemory:
+    """Train a memory to the end of the plan; the averaged network with its complete card.
+
+    With ``checkpoint`` an interrupted training goes on where it stopped; a checkpoint of
+    another training (other data, network or plan) is refused.
+    """
+    if not name:
+        raise InputError("a memory needs a name")
+    trainer = Trainer(fresh_network(config, plan.seed), source, plan)
+    held_out = float("nan")
+    every = max(1, plan.steps // HELD_OUT_CHECKS)
+
+    def report(step: int, _: int, loss: float) -> None:
+        nonlocal held_out
+        if progress is None:
+            return
+        if step % every == 0:
+            held_out = trainer.held_out_loss(batches=2)
+        progress(step, loss, held_out)
+
+    if checkpoint is not None:
+        _claim(checkpoint, source, config, plan)
+    trainer.run(report, checkpoint)
+    channels, height, width = source.shape
+    card = Card(
+        name=name,
+        summary=summary,
+        data=source.description,
+        licence=licence,
+        channels=channels,
+        height=height,
+        width=width,
+        range=(0.0, 1.0),
+        network=config.to_dict(),
+        parameters=sum(p.numel() for p in trainer.averaged.parameters()),
+        seed=plan.seed,
+        steps=plan.steps,
+        loss=round(trainer.held_out_loss(), 6),
+        recipe=recipe,
+    )
+    return PermanentMemory(NetworkDenoiser(trainer.averaged.network), card)
+
+
+def note_of(checkpoint: Path) -> Path:
+    """The file beside a checkpoint that says which training it belongs to."""
+    return checkpoint.with_name(checkpoint.name + ".json")
+
+
+def _claim(checkpoint: Path, source: Source, config: UNetConfig, plan: TrainingPlan) -> None:
+    """Write what this training is beside its checkpoint, or compare with what is there."""
+    wanted = {
+        "data": source.description,
+        "shape": list(source.shape),
+        "affine": getattr(source, "affine", 0.0),
+        "network": config.to_dict(),
+        **{key: getattr(plan, key) for key in ("steps", "batch", "learning_rate", "seed")},
+    }
+    note = note_of(checkpoint)
+    if not checkpoint.exists():
+        checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        note.write_text(json.dumps(wanted) + "\n")
+        return
+    try:
+        there = json.loads(note.read_text())
+    except (OSError, ValueError):
+        there = {}
+    differing = [key for key, value in wanted.items() if there.get(key) != value]
+    if differing:
+        raise InputError(
+            f"checkpoint {checkpoint} belongs to another training ({', '.join(differing)} differ); "
+            "delete it, or choose another with --checkpoint"
+        )
+
+
+def sample_memory(
+    memory: PermanentMemory,
+    count: int,
+    *,
+    seed: int = 0,
+    steps: int = 50,
+    size: tuple[int, int] | None = None,
+) -> NDArray[np.float32]:
+    """(count, C, H, W) unconditional samples in [0, 1]."""
+    if count < 1:
+        raise InputError(f"count={count}: ask for at least 1 sample")
+    height, width = size or (memory.card.height, memory.card.width)
+    memory.fits(memory.channels, height, width)
+    nothing = torch.zeros(1, 1, height, width)
+    evidence = Evidence(torch.zeros(1, memory.channels, height, width), nothing, nothing)
+    guidance = Amortised() if memory.conditioned else Replacement()
+    drawn = Sampler(guidance, steps).draw(memory, evidence, count, seed=seed)
+    return np.asarray(((drawn.particles.numpy() + 1) / 2).clip(0, 1), np.float32)
+
+
+def write_sheet(images: NDArray[np.float32], path: Path, *, scale: int = 2) -> Path:
+    """Write (n, C, H, W) images in [0, 1] as one PNG, in rows of about the square root of n."""
+    from PIL import Image
+
+    count, _, height, width = images.shape
+    columns = int(np.ceil(count**0.5))
+    rows, gap = -(-count // columns), 2
+    sheet = np.ones((rows * (height + gap) + gap, columns * (width + gap) + gap, 3), np.float32)
+    for i, image in enumerate(images):
+        top, left = (gap + (i // columns) * (height + gap), gap + (i % columns) * (width + gap))
+        colours = image.transpose(1, 2, 0)
+        sheet[top : top + height, left : left + width] = colours  # one channel is repeated
+    picture = Image.fromarray((sheet * 255).round().astype(np.uint8))
+    size = (picture.width * scale, picture.height * scale)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(path.name + ".partial")
+    picture.resize(size, Image.Resampling.NEAREST).save(temporary, format="png")
+    temporary.replace(path)
+    return path

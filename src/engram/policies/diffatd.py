@@ -1,0 +1,21 @@
+"""DiffATD: the permanent memory alone, ranked by the paper's scores."""
+
+from __future__ import annotations
+
+from engram.grid import Grid
+from engram.memory.permanent import PermanentMemory
+from engram.policies.papersearch import PaperSearch, paper_settings, with_options
+
+
+def diffatd(
+    grid: Grid,
+    budget: int,
+    seed: int = 0,
+    *,
+    memory: PermanentMemory,
+    preset: str = "default",
+    **options: object,
+) -> PaperSearch:
+    """Frozen memory, no transient one."""
+    settings = with_options(paper_settings(preset, memory), **options)
+    return PaperSearch(grid, budget, seed, memory=memory, name="diffatd", settings=settings)

@@ -1,0 +1,78 @@
+"""A Gaussian process on the outcomes: what most people would try first, done well.
+
+The process is ``engram.spatial.SpatialModel`` on "does the cell hold target": hyperparameters
+learnt online, nothing tuned to the task. The next cell is the one from which most finds can
+be expected within the budget that is left (``engram.spatial.expected_finds``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engram.errors import InputError
+from engram.grid import Grid
+from engram.policies.base import Policy, flat_scores
+from engram.policies.spread import spread_order
+from engram.scores import Scores
+from engram.spatial import SpatialModel, expected_finds
+
+CANDIDATES = 60
+"""Cells whose look-ahead is computed: half by probability, half by uncertainty."""
+ACQUISITIONS = ("lookahead", "ucb", "probability")
+
+
+class GaussianProcess(Policy):
+    """Gaussian process with look-ahead, upper-confidence or plain probability acquisition.
+
+    total of ``lookahead`` : finds to be expected within the remaining budget
+    total of ``ucb``       : mean + bonus x standard deviation
+    """
+
+    name = "gp"
+
+    def __init__(
+        self,
+        grid: Grid,
+        budget: int,
+        seed: int = 0,
+        *,
+        acquisition: str = "lookahead",
+        bonus: float = 0.5,
+        nu: float = 1.5,
+    ) -> None:
+        super().__init__(grid, budget, seed)
+        if acquisition not in ACQUISITIONS:
+            raise InputError(
+                f"acquisition={acquisition!r}: choose one of {', '.join(ACQUISITIONS)}"
+            )
+        self.acquisition, self.bonus = acquisition, bonus
+        self.model = SpatialModel(grid, nu=nu)
+        self._place = np.full(grid.n_cells, grid.n_cells)
+        order = spread_order(grid, self.seed)
+        self._place[order] = np.arange(len(order))
+
+    def scores(self) -> Scores:
+        hits = (self.observations.outcomes > 0).astype(float)
+        self.model.fit(np.array(self.observations.cells).reshape(-1, 2), hits)
+        mean, sd = self.model.predict()
+        probability = self.model.probability()
+        if self.acquisition == "lookahead":
+            total = self._lookahead(mean, sd)
+        else:
+            total = mean + (self.bonus * sd if self.acquisition == "ucb" else 0.0)
+        total = total - 1e-9 * self._place  # equal cells: in the order of the spread design
+        return replace(flat_scores(self.grid, probability, total), exploration=sd)
+
+    def _lookahead(self, mean: NDArray[np.float64], sd: NDArray[np.float64]) -> NDArray[np.float64]:
+        available = self.observations.available
+        cells = np.flatnonzero(available)
+        first = [
+            cells[np.lexsort((self._place[cells], -term[cells]))[: CANDIDATES // 2]]
+            for term in (mean, sd)
+        ]
+        candidates = np.unique(np.concatenate(first))
+        response = self.model.response(candidates)
+        return expected_finds(mean, response, candidates, available, self.budget - self.t)

@@ -1,0 +1,21 @@
+"""Greedy-Adaptive: the cell with the highest exploitation score (Eq. 11)."""
+
+from __future__ import annotations
+
+from engram.grid import Grid
+from engram.memory.permanent import PermanentMemory
+from engram.policies.papersearch import PaperSearch, paper_settings, with_options
+
+
+def greedy_adaptive(
+    grid: Grid,
+    budget: int,
+    seed: int = 0,
+    *,
+    memory: PermanentMemory,
+    preset: str = "default",
+    **options: object,
+) -> PaperSearch:
+    """Exploitation alone; the reward model learns after each measurement."""
+    settings = with_options(paper_settings(preset, memory), exploit_only=True, **options)
+    return PaperSearch(grid, budget, seed, memory=memory, name="greedy", settings=settings)

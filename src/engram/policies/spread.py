@@ -1,0 +1,62 @@
+r"""A space-filling design: what a survey planner lays out before anybody has measured.
+
+Cells repel each other like equal charges inside a uniform background of the opposite sign.
+With :math:`k(x, z) = 1 / (\|x - z\| + \tfrac12)` (distances in cells) and the open cells
+:math:`A`, the next cell after :math:`x_1 \dots x_t` is
+
+.. math::  x_{t+1} = \arg\max_x \; \frac{t + 1}{|A|} \sum_{z \in A} k(x, z)
+           - \sum_{i \le t} k(x, x_i) ,
+
+so that every prefix of the design is spread over the whole open area, and closed cells
+draw nothing. The seed chooses the first cell.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engram.grid import Grid
+from engram.policies.base import Policy, flat_scores
+from engram.scores import Scores
+from engram.seeding import numpy_generator
+from engram.spatial import CellPairs
+
+SOFTENING = 0.5
+
+
+class SpreadDesign(Policy):
+    """Every open cell has a fixed place in the design; the first that is left comes next."""
+
+    name = "spread"
+
+    def __init__(self, grid: Grid, budget: int, seed: int = 0) -> None:
+        super().__init__(grid, budget, seed)
+        order = spread_order(grid, self.seed)
+        self._priority = np.zeros(grid.n_cells)
+        self._priority[order] = 1 - np.arange(len(order)) / len(order)
+
+    def scores(self) -> Scores:
+        outcomes = self.observations.outcomes
+        rate = ((outcomes > 0).sum() + 1) / (len(outcomes) + 2)
+        return flat_scores(self.grid, np.full(self.grid.n_cells, rate), self._priority)
+
+
+def spread_order(grid: Grid, seed: int) -> NDArray[np.intp]:
+    """All open cells (flat indices) in an order of which every prefix is well spread."""
+    pairs = CellPairs(grid)
+    pairs.use(1 / (pairs.distances + SOFTENING))
+    cells = grid.open_cells
+    pull = np.zeros(len(cells))
+    for z in cells:
+        pull += pairs.row(int(z))[cells]
+    pull /= len(cells)
+    gain = np.zeros(len(cells))  # (t + 1) pull - push
+    order = np.empty(len(cells), np.intp)
+    pick = int(numpy_generator(seed, "policy").integers(len(cells)))
+    for t in range(len(cells)):
+        order[t] = cells[pick]
+        gain += pull - pairs.row(int(cells[pick]))[cells]
+        gain[pick] = -np.inf
+        pick = int(np.argmax(gain))
+    return order

@@ -1,0 +1,250 @@
+"""Species tasks (appendix I): where in a square of about five degrees does a species live?
+
+A region is a square in degrees around a random centre of the paper's box that holds enough
+records. It is cut into 64x64 pixels; the content of a pixel is its number of records on a log
+scale, and a query covers a block of 2x2 pixels. The outcome of a block is 1 when it holds any
+record (``presence``) or the share of its pixels that do (``share``).
+
+A visit that found nothing is a true absence: where a table has them, blocks without any visit
+are closed, because nobody knows what a measurement there would bring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engram._files import Paths, as_paths
+from engram.errors import InputError
+from engram.grid import Grid
+from engram.tasks.base import Task
+from engram.tasks.occurrences import Box, Occurrences, Years, checked_box
+from engram.tasks.regions import PERIODS, CountMap, Lattice, Region, Regions, lattice_of, log_counts
+from engram.tasks.sets import TaskSet, task_rng
+from engram.tasks.tables import read_occurrences
+
+PAPER_BOX: Box = (25.6, 55.0, -123.1, -75.0)
+OUTCOMES = ("presence", "share")
+TRIES = 3000
+UNFIT = 500
+"""Maps with enough records that may turn out useless before the search is given up."""
+MIN_SURVEYED = 0.5
+"""Share of the blocks that must have been visited when a table has true absences."""
+
+
+@dataclass(frozen=True)
+class SpeciesPlan:
+    """How regions are chosen and turned into tasks.
+
+    box         : where centres may lie (south, north, west, east)
+    degrees     : side of a region
+    size, block : pixels per side of a region, and of a query
+    min_records : records (individuals in gridded counts) a region must hold
+    max_share   : largest share of target blocks, above which there is little to search for;
+                  None = 0.75 for points, 0.5 for cells
+    period      : 'all', 'year' or 'month': the time one map covers; 'auto' is a month for
+                  gridded counts that state it, else all
+    layout      : 'points', or 'cells' for gridded counts; 'auto' looks at the coordinates
+    cap         : number that is content 1; None = 3 records, or 255 individuals of a cell
+    """
+
+    box: Box = PAPER_BOX
+    degrees: float = 5.0
+    size: int = 64
+    block: int = 2
+    min_records: int = 60
+    max_share: float | None = None
+    outcome: str = "presence"
+    period: str = "auto"
+    layout: str = "auto"
+    cap: float | None = None
+
+    def __post_init__(self) -> None:
+        checked_box(self.box)
+        if self.outcome not in OUTCOMES:
+            raise InputError(f"outcome {self.outcome!r}: choose one of {', '.join(OUTCOMES)}")
+        if self.period not in ("auto", *PERIODS):
+            raise InputError(f"period {self.period!r}: choose auto or {', '.join(PERIODS)}")
+        if not 0 < self.degrees <= 60:
+            raise InputError(f"degrees={self.degrees:g}: a region has between 0 and 60 degrees")
+        if self.min_records < 1:
+            raise InputError(f"min_records={self.min_records}: give at least 1")
+        if self.max_share is not None and not 0 < self.max_share <= 1:
+            raise InputError(f"max_share={self.max_share:g}: give a share in (0, 1]")
+        if self.cap is not None and self.cap < 1:
+            raise InputError(f"cap={self.cap:g}: give at least 1")
+        self.grid()
+
+    def grid(self) -> Grid:
+        """The grid of every task, all cells open."""
+        return Grid(self.size, self.size, cell=(self.block, self.block))
+
+
+class RegionSearch:
+    """Draws regions that fit a plan from the records of one species.
+
+    ``lattice`` is that of the whole table: a cell where other species alone were seen is
+    empty, not missing.
+    """
+
+    def __init__(self, records: Occurrences, plan: SpeciesPlan, lattice: Lattice | None) -> None:
+        self.regions = regions = Regions(records, lattice, plan.period)
+        self.max_share = plan.max_share or (0.5 if regions.cells else 0.75)
+        self.cap = plan.cap or regions.cap
+        self.plan = replace(
+            plan,
+            layout="cells" if regions.cells else "points",
+            period=regions.period,
+            max_share=self.max_share,
+            cap=self.cap,
+        )
+        self.grid = plan.grid()
+
+    def draw(
+        self, rng: np.random.RandomState, anywhere: int = TRIES, around: int = TRIES
+    ) -> tuple[Region, int, CountMap]:
+        """Region, number of its period and map.
+
+        Centres and periods are drawn until they fit: uniformly in the box, ``anywhere`` times,
+        and for a species so rare that this does not find a region ``around`` times near its
+        records.
+        """
+        best, full, blind = 0.0, 0, 0
+        for attempt in range(anywhere + around):
+            period = int(rng.randint(len(self.regions.periods)))
+            centre = self._centre(rng, near_records=attempt >= anywhere)
+            region = Region.around(*centre, self.plan.degrees)
+            records = self.regions.records(region, period)
+            best = max(best, records)
+            if records < self.plan.min_records:
+                continue
+            found = self.regions.map(region, period, self.plan.size)
+            target, closed = self.blocks(found)
+            if closed.mean() > 1 - MIN_SURVEYED:
+                blind += 1
+            elif not 0 < target[~closed].mean() <= self.max_share:
+                full += 1
+            else:
+                return region, period, found
+            if full + blind == UNFIT:
+                break
+        raise InputError(self._refusal(best, full, blind))
+
+    def _centre(self, rng: np.random.RandomState, near_records: bool) -> tuple[float, float]:
+        """A place in the box: anywhere, or not farther from a record than a region reaches."""
+        south, north, west, east = self.plan.box
+        if not near_records:
+            return rng.uniform(south, north), rng.uniform(west, east)
+        latitude, longitude = self.regions.place(int(rng.randint(len(self.regions))))
+        reach = self.plan.degrees / 2
+        return (
+            min(max(latitude + rng.uniform(-reach, reach), south), north),
+            min(max(longitude + rng.uniform(-reach, reach), west), east),
+        )
+
+    def blocks(self, found: CountMap) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """(rows, cols) each: blocks with any record, blocks nobody visited."""
+        shape = self.grid.rows, self.grid.cols
+        looked = np.ones_like(found.counts) if found.surveyed is None else found.surveyed
+        target, visited = (
+            np.asarray(self.grid.cells_of(np.asarray(image, np.float32)).any(axis=(1, 2)))
+            for image in (found.counts, looked)
+        )
+        return target.reshape(shape), np.logical_not(visited).reshape(shape)
+
+    def _refusal(self, best: float, full: int, blind: int) -> str:
+        plan, records = self.plan, self.regions.origin
+        if full + blind == 0:
+            return (
+                f"no region of {plan.degrees:g} degrees with {plan.min_records} records: of the "
+                f"{self.regions.total:g} in {records} ({self.regions.extent}), the best region "
+                f"with its centre in the box {plan.box} had {best:g}. Lower --min-records, widen "
+                "--degrees or choose another --box"
+            )
+        return (
+            f"no usable region of {plan.degrees:g} degrees in {records}: of {full + blind} with "
+            f"{plan.min_records} records, {full} had target in more than {self.max_share:.1%} of "
+            f"the blocks (or in none) and {blind} had visits in less than {MIN_SURVEYED:.0%} of "
+            "them; change --degrees, --box or --max-share"
+        )
+
+
+def species_tasks(
+    paths: Paths,
+    species: str | Sequence[str] | None = None,
+    *,
+    seed: int = 0,
+    columns: Mapping[str, str] | None = None,
+    years: Years | None = None,
+    max_uncertainty: float | None = None,
+    plan: SpeciesPlan | None = None,
+) -> TaskSet:
+    """Tasks without end from occurrence tables (several are pooled).
+
+    ``species`` is a scientific or common name, a genus, or several of them; it may be left
+    out when the table has one species only.
+    """
+    plan, files = plan or SpeciesPlan(), as_paths(paths)
+    records = read_occurrences(files, columns).filtered(
+        years=years, max_uncertainty=max_uncertainty
+    )
+    chosen, label = chosen_species(records, species)
+    search = RegionSearch(chosen, plan, lattice_of(records, plan.layout))
+    slug = label.lower().replace(" ", "-")
+
+    def make(k: int) -> Task:
+        region, period, found = search.draw(task_rng("species", seed, k))
+        facts = {
+            "species": label,
+            "region": asdict(region),
+            "period": search.regions.periods[period],
+            "records": search.regions.records(region, period),
+        }
+        return _task(f"{slug}-{k}", search, found, facts)
+
+    make(0)  # a table without any usable region is refused here, not in the middle of a run
+    options: dict[str, Any] = {
+        "species": label,
+        "seed": seed,
+        "years": years,
+        **asdict(search.plan),
+    }
+    options["max_uncertainty"] = max_uncertainty
+    return TaskSet(
+        name=f"species:{label}",
+        description=f"{label}: {len(chosen)} records of {records.origin} in squares of "
+        f"{plan.degrees:g} degrees, {plan.size}x{plan.size} pixels",
+        make=make,
+        files=tuple(files),
+        options=options,
+    )
+
+
+def chosen_species(
+    records: Occurrences, species: str | Sequence[str] | None
+) -> tuple[Occurrences, str]:
+    """Records of the species asked for, and what to call them."""
+    if species is not None:
+        names = [species] if isinstance(species, str) else list(species)
+        return records.of_species(names), " + ".join(name.strip() for name in names)
+    present = records.most_common()
+    if len(present) > 1:
+        shown = ", ".join(present[:12]) + (", ..." if len(present) > 12 else "")
+        raise InputError(
+            f"{records.origin} holds {len(present)} species; choose with --species: {shown}"
+        )
+    return records, present[0] if present else "species"
+
+
+def _task(name: str, search: RegionSearch, found: CountMap, facts: dict[str, Any]) -> Task:
+    target, closed = search.blocks(found)
+    if search.plan.outcome == "presence":
+        pixels = search.grid.pixels(target)
+    else:
+        pixels = found.counts > 0
+    content = log_counts(found.counts, search.cap)
+    return Task(name, replace(search.grid, closed=closed), content[None], pixels, facts=facts)

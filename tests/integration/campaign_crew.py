@@ -1,0 +1,166 @@
+"""Crews for fault tests, run as a program: many at once, or one that is killed again and again.
+
+It imports everything once and forks, so that a crew starts in milliseconds.
+
+    campaign_crew.py crowd URL NAME CREWS ROUNDS
+    campaign_crew.py crash URL KILLS POLICY SEED
+
+Prints one JSON object.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections import Counter
+
+from engram.campaign import create_campaign, open_campaign, verify
+from engram.errors import EngramError, InputError
+from engram.grid import Grid
+
+CAMPAIGN_KILLS = 10
+"""Kills of one campaign before a new one is begun."""
+
+
+def truth(cell: tuple[int, int]) -> float:
+    """What there is to be found."""
+    return float((cell[0] // 3 + cell[1] // 3) % 4 == 0)
+
+
+def work(url: str, name: str, crew: str, rounds: int, report) -> None:
+    """Ask and tell; ``report`` each acknowledgement as soon as it is there."""
+    campaign = open_campaign(name, db=url)
+    draw = random.Random(crew)
+    for i in range(rounds):
+        try:
+            asked = campaign.ask(draw.choice((1, 2)), by=crew, key=f"{crew}-ask-{i}")
+        except InputError:
+            return  # the budget is spent
+        for query in asked:
+            report(f"A {query.query} {query.cell[0]} {query.cell[1]}")
+        draw.shuffle(asked)
+        for query in asked:
+            key = f"{crew}-{query.query}"
+            receipt = campaign.tell(query.cell, truth(query.cell), by=crew, key=key)
+            report(f"T {query.query} {query.cell[0]} {query.cell[1]}")
+            if draw.random() < 0.3:  # an acknowledgement that got lost is asked for again
+                again = campaign.tell(query.cell, truth(query.cell), by=crew, key=key)
+                assert again.seq == receipt.seq
+
+
+def fork(url: str, name: str, crew: str, rounds: int) -> tuple[int, int]:
+    """Start a crew; returns its process and the pipe of its acknowledgements."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(write)
+        return pid, read
+    os.close(read)
+    code = 1
+    try:
+        work(url, name, crew, rounds, lambda line: os.write(write, f"{line}\n".encode()))
+        code = 0
+    except EngramError as error:
+        os.write(write, f"E {error}\n".encode())
+    finally:
+        os._exit(code)
+
+
+def acknowledged(pipe: int) -> list[list[str]]:
+    """Whole lines a crew wrote before it ended."""
+    blob = b""
+    while chunk := os.read(pipe, 65536):
+        blob += chunk
+    os.close(pipe)
+    return [line.split() for line in blob.decode().split("\n")[:-1]]
+
+
+def faults_of(url: str, name: str, lines: list[list[str]]) -> list[str]:
+    """Acknowledged asks and tells that are missing from the log, or there twice."""
+    campaign = open_campaign(name, db=url)
+    cells = [
+        tuple(i["cell"]) for e in campaign.events if e.kind == "tell" for i in e.payload["items"]
+    ]
+    asked = [(q.query, q.cell) for q in campaign.state.queries.values()]
+    faults = [f"told twice: {cell}" for cell, n in Counter(cells).items() if n > 1]
+    handed = Counter(cell for _, cell in asked)
+    faults += [f"handed out twice: {cell}" for cell, n in handed.items() if n > 1]
+    for line in lines:
+        if line[0] == "E":
+            faults.append(" ".join(line))
+            continue
+        query, cell = int(line[1]), (int(line[2]), int(line[3]))
+        if line[0] == "T" and cell not in cells:
+            faults.append(f"acknowledged tell lost: {cell}")
+        if line[0] == "A" and (query, cell) not in asked:
+            faults.append(f"acknowledged ask lost: {query}")
+    return faults
+
+
+def crowd(url: str, name: str, crews: int, rounds: int) -> dict[str, object]:
+    """All crews at once on one campaign."""
+    started = [fork(url, name, f"crew{i}", rounds) for i in range(crews)]
+    lines = [line for _, pipe in started for line in acknowledged(pipe)]
+    codes = [os.waitpid(pid, 0)[1] for pid, _ in started]
+    campaign = open_campaign(name, db=url)
+    report = verify(campaign)
+    return {
+        "codes": codes,
+        "asked": sum(line[0] == "A" for line in lines),
+        "told": sum(line[0] == "T" for line in lines),
+        "in_log": len(campaign.state.measurements),
+        "queries": len(campaign.state.queries),
+        "faults": faults_of(url, name, lines) + report.faults,
+    }
+
+
+def crash(url: str, kills: int, policy: str, seed: int) -> dict[str, object]:
+    """Kill a crew at random moments; after every kill the log must hold and go on."""
+    draw = random.Random(seed)
+    total: Counter[str] = Counter()
+    faults: list[str] = []
+    name, lines, span = "", [], 0.6
+    for kill in range(kills):
+        if kill % CAMPAIGN_KILLS == 0:
+            name, lines = f"crash-{policy}-{seed}-{kill}", []
+            create_campaign(name, Grid(24, 24), 500, db=url, policy=policy, seed=kill)
+        began = time.monotonic()
+        pid, pipe = fork(url, name, f"crew{kill}", 6)
+        time.sleep(draw.uniform(0, span))
+        os.kill(pid, signal.SIGKILL)
+        new = acknowledged(pipe)
+        killed = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+        total.update(kills=1, while_working=killed, asks=0, tells=0)
+        total.update(asks=sum(n[0] == "A" for n in new), tells=sum(n[0] == "T" for n in new))
+        lines += new
+        if not killed:
+            span = max(0.02, 0.9 * (time.monotonic() - began))
+        elif len(new) > 12:
+            span *= 0.9
+        else:
+            span = min(3.0, span * 1.2)
+        faults += faults_of(url, name, lines)
+        campaign = open_campaign(name, db=url)
+        campaign.ask(1, by="after")
+        campaign.fail(query=max(campaign.state.queries), retry=None)
+        if kill % CAMPAIGN_KILLS == CAMPAIGN_KILLS - 1 or kill == kills - 1:
+            faults += verify(open_campaign(name, db=url)).faults
+            total.update(verified=1)
+    return {**total, "faults": faults}
+
+
+def main(arguments: list[str]) -> None:
+    kind, url = arguments[:2]
+    if kind == "crowd":
+        found = crowd(url, arguments[2], int(arguments[3]), int(arguments[4]))
+    else:
+        found = crash(url, int(arguments[2]), arguments[3], int(arguments[4]))
+    sys.stdout.write(json.dumps(found) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,201 @@
+"""Guidance and sampler against the closed form of a Gaussian posterior.
+
+The prior is a smooth field on 8 x 8 pixels, of which twelve are measured. Errors of the mean
+are stated as a share of the prior's own error; spreads as a ratio to the posterior's.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from engram.posterior import (
+    GUIDANCES,
+    Amortised,
+    Dps,
+    Evidence,
+    Guidance,
+    MomentMatching,
+    Replacement,
+    Sampler,
+)
+from engram.testing import FieldProblem, GaussianDenoiser, field_problem
+
+EVEN = [8 * r + c for r in (1, 4, 6) for c in (0, 2, 5, 7)]
+"""Twelve pixels spread over the area."""
+
+STEPS, PARTICLES = 64, 512
+
+
+def scattered(seed: int) -> list[int]:
+    """Twelve pixels at random: clumps and gaps, the harder case."""
+    return [int(i) for i in np.random.default_rng([seed, 1]).permutation(64)[:12]]
+
+
+def drawn(
+    problem: FieldProblem, guidance: Guidance, particles: int = PARTICLES, *, steps: int = STEPS
+) -> torch.Tensor:
+    denoiser = GaussianDenoiser(problem.prior, conditioned=isinstance(guidance, Amortised))
+    return Sampler(guidance, steps).draw(denoiser, problem.evidence, particles, seed=1).particles
+
+
+def measures(guidance: Guidance, pixels: list[list[int]], sigma: float) -> tuple[float, float]:
+    """Mean error and mean spread over several problems."""
+    problems = [field_problem(k, p, sigma=sigma) for k, p in enumerate(pixels)]
+    results = [drawn(p, guidance) for p in problems]
+    errors = [p.error(x) for p, x in zip(problems, results, strict=True)]
+    spreads = [p.spread(x) for p, x in zip(problems, results, strict=True)]
+    return float(np.mean(errors)), float(np.mean(spreads))
+
+
+CASES = [
+    # guidance, largest error and band of the spread: evenly measured, measured at random
+    pytest.param(MomentMatching(8), 0.05, (0.90, 1.05), 0.06, (0.90, 1.05), id="mmps"),
+    pytest.param(Amortised(), 0.05, (0.90, 1.05), 0.06, (0.90, 1.05), id="amortised"),
+    pytest.param(Dps(), 0.15, (0.90, 1.15), 0.30, (0.95, 1.20), id="dps"),
+    pytest.param(Replacement(), 0.45, (1.05, 1.45), 0.60, (1.05, 1.45), id="replacement"),
+]
+
+
+def test_every_guidance_has_a_case() -> None:
+    assert {type(case.values[0]) for case in CASES} == set(GUIDANCES.values())
+
+
+@pytest.mark.parametrize(("guidance", "error", "band", "error_random", "band_random"), CASES)
+def test_posterior_mean_and_spread(
+    guidance: Guidance,
+    error: float,
+    band: tuple[float, float],
+    error_random: float,
+    band_random: tuple[float, float],
+) -> None:
+    for pixels, limit, (low, high) in (
+        ([EVEN] * 3, error, band),
+        ([scattered(k) for k in range(3)], error_random, band_random),
+    ):
+        found, spread = measures(guidance, pixels, 0.05)
+        assert found < limit
+        assert low < spread < high
+
+
+@pytest.mark.parametrize(
+    "guidance", [case.values[0] for case in CASES], ids=lambda g: type(g).__name__
+)
+def test_a_particle_does_not_depend_on_its_neighbours(guidance: Guidance) -> None:
+    problem = field_problem(0, EVEN, sigma=0.05)
+    few, many = (drawn(problem, guidance, n, steps=16) for n in (4, 64))
+    torch.testing.assert_close(few, many[:4], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("guidance", "depth"),
+    [(MomentMatching(8), 0.3), (MomentMatching(8), 0.7), (Amortised(), 0.3), (Amortised(), 0.7)],
+)
+def test_refresh_leaves_the_posterior_invariant(guidance: Guidance, depth: float) -> None:
+    problem = field_problem(3, EVEN, sigma=0.05)
+    exact = problem.posterior.sample(PARTICLES, np.random.default_rng(0))
+    particles = torch.from_numpy(exact.astype(np.float32)).reshape(-1, 1, 8, 8)
+    denoiser = GaussianDenoiser(problem.prior, conditioned=isinstance(guidance, Amortised))
+    sampler = Sampler(guidance, STEPS)
+    renewed = sampler.refresh(
+        denoiser, problem.evidence, particles, depth=depth, steps=40, seed=2
+    ).particles
+    assert problem.error(renewed) < 0.05
+    assert 0.9 < problem.spread(renewed) < 1.05
+    moved = (renewed - particles).flatten(1).numpy()[:, ~problem.measured]
+    assert moved.std() > 0.1  # other samples, not the same again
+
+
+def test_refresh_takes_in_a_new_measurement() -> None:
+    """Particles that know eight pixels, refreshed from far back when twelve are known."""
+    before = field_problem(3, EVEN[:8], sigma=0.05)
+    after = field_problem(3, EVEN, sigma=0.05)
+    old = torch.from_numpy(
+        before.posterior.sample(PARTICLES, np.random.default_rng(0)).astype("f4")
+    )
+    renewed = Sampler(MomentMatching(8), STEPS).refresh(
+        GaussianDenoiser(after.prior),
+        after.evidence,
+        old.reshape(-1, 1, 8, 8),
+        depth=0.8,
+        steps=48,
+        seed=2,
+    )
+    assert after.error(renewed.particles) < 0.06
+    assert after.error(renewed.particles) < 0.5 * after.error(old)
+
+
+@pytest.mark.parametrize("name", list(GUIDANCES))
+@pytest.mark.parametrize("sigma", [0.0, 0.05, 0.3])
+def test_measured_pixels_are_reproduced_within_their_noise(name: str, sigma: float) -> None:
+    problem = field_problem(5, EVEN, sigma=sigma)
+    particles = drawn(problem, GUIDANCES[name](), 16, steps=8)
+    strayed = (particles - problem.evidence.values).abs() * problem.evidence.mask
+    assert float(strayed.max()) <= 2 * sigma + 1e-6
+
+
+NOISY = [
+    pytest.param(MomentMatching(8), 0.05, id="mmps"),
+    pytest.param(Dps(), 0.30, id="dps"),
+    pytest.param(
+        Amortised(),
+        0.05,
+        id="amortised",
+    ),
+    pytest.param(
+        Replacement(),
+        0.60,
+        id="replacement",
+    ),
+]
+
+
+@pytest.mark.parametrize(("guidance", "limit"), NOISY)
+def test_noise_is_respected(guidance: Guidance, limit: float) -> None:
+    """Noise of 0.3: the mean stays within its limit and measured pixels keep their spread."""
+    problems = [field_problem(k, EVEN, sigma=0.3) for k in range(3)]
+    results = [drawn(p, guidance) for p in problems]
+    errors = [p.error(x) for p, x in zip(problems, results, strict=True)]
+    spreads = [p.spread(x, measured=True) for p, x in zip(problems, results, strict=True)]
+    assert np.mean(errors) < limit
+    assert 0.75 < np.mean(spreads) < 1.2
+
+
+def test_noisier_measurements_pull_less() -> None:
+    """One pixel measured at 1 with growing noise: the mean follows the closed form to 0."""
+    pulls = []
+    for sigma in (0.05, 0.5, 1.0, 2.0):
+        problem = field_problem(0, [27], sigma=sigma)
+        evidence = Evidence(
+            torch.where(problem.evidence.mask > 0, 1.0, 0.0),
+            problem.evidence.mask,
+            problem.evidence.sigma,
+        )
+        truth = problem.prior.given_evidence(evidence).mean[27]
+        sampler = Sampler(MomentMatching(4), 32)
+        draw = sampler.draw(GaussianDenoiser(problem.prior), evidence, 512, seed=0)
+        found = float(draw.particles[:, 0, 3, 3].mean())
+        assert found == pytest.approx(truth, abs=0.1)
+        pulls.append(found)
+    assert pulls == sorted(pulls, reverse=True)
+    assert pulls[0] > 0.95
+    assert pulls[-1] < 0.35
+
+
+def test_draws_count_their_evaluations() -> None:
+    problem = field_problem(0, EVEN, sigma=0.05)
+    denoiser = GaussianDenoiser(problem.prior)
+    for guidance in (Replacement(), Dps(), MomentMatching(2)):
+        draw = Sampler(guidance, 5).draw(denoiser, problem.evidence, 2, seed=0)
+        assert draw.evaluations == 5 * guidance.evaluations
+
+
+def test_nothing_measured_gives_the_prior() -> None:
+    problem = field_problem(0, EVEN, sigma=0.05)
+    nothing = Evidence(*(torch.zeros(1, 1, 8, 8) for _ in range(3)))
+    for name, kind in GUIDANCES.items():
+        denoiser = GaussianDenoiser(problem.prior, conditioned=name == "amortised")
+        particles = Sampler(kind(), 48).draw(denoiser, nothing, 512, seed=0).particles
+        assert float(particles.mean(0).abs().max()) < 0.2
+        assert float(particles.std(0).mean()) == pytest.approx(1.0, abs=0.07)

@@ -1,0 +1,102 @@
+"""What is kept with a suggestion, in words and as a picture."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from engram.campaign import draw, history, in_words, status
+from engram.campaign.export import in_words as event_in_words
+from engram.errors import InputError
+
+
+def test_explanation_is_kept_for_good(create, reopen, learner):
+    campaign = create(policy=learner)
+    campaign.tell((4, 4), 1.0)
+    query = campaign.ask(2, by="anna")[1]
+    before = campaign.explain(query.query)
+    campaign.tell(query.cell, 0.0)
+    for i in range(3):
+        campaign.tell((0, i), 0.0)
+    after = reopen().explain(query.query)
+    assert {**after, "state": "asked"} == {**before, "state": "asked"}
+    assert after["state"] == "told"
+    for name in ("exploration", "likelihood", "reward", "exploitation", "alpha", "total"):
+        assert name in after["terms"]
+    assert after["measured"] == 1
+    assert len(after["runners_up"]) == 5
+    assert after["expected_outcome"] == pytest.approx(after["terms"]["probability"])
+    picture = after["picture"]
+    assert np.shape(picture["samples"])[0] == 3
+    row, col = query.cell
+    top, left = picture["corner"]
+    shown = picture["probability"][row - top][col - left]
+    assert shown == pytest.approx(after["expected_outcome"], abs=1e-4)
+
+
+@pytest.mark.parametrize("policy", ["random", "learner"])
+def test_words_and_picture(create, learner, policy, tmp_path):
+    campaign = create(policy=policy)
+    campaign.tell((4, 4), 1.0)
+    campaign.ask(1)
+    query = campaign.ask(1)[0]
+    explanation = campaign.explain(query.query)
+    words = in_words(explanation)
+    assert f"Cell ({query.cell[0]}, {query.cell[1]}) was number" in words
+    assert "Already out then" in words
+    draw(explanation, tmp_path / "sub" / "why.png")
+    with Image.open(tmp_path / "sub" / "why.png") as image:
+        assert image.width > 200
+
+
+def test_unknown_query(create):
+    with pytest.raises(InputError, match="no query 7"):
+        create().explain(7)
+
+
+def test_history_has_words_for_every_event(create):
+    campaign = create()
+    campaign.ask(1, by="anna")
+    campaign.tell((0, 0), 1.0)
+    campaign.correct((0, 0), outcome=0.0, reason="typo")
+    campaign.retract((0, 0))
+    campaign.fail(query=1)
+    campaign.fail(cell=(2, 2), retry=None)
+    campaign.open([(2, 2)])
+    campaign.close([(2, 2)], reason="nest")
+    campaign.extend(2)
+    lines = history(campaign)
+    assert [line["seq"] for line in lines] == list(range(1, 11))
+    assert all(line["text"] for line in lines)
+    assert lines[3]["text"] == "(0, 0) outcome 1 -> 0 (typo)"
+    assert event_in_words(campaign.events[6]) == "(2, 2) never again"
+
+
+def test_status_counts(create, clock):
+    campaign = create(lease=10.0)
+    campaign.ask(2)
+    clock.sleep(11)
+    campaign.ask(1)
+    campaign.fail(query=3)
+    campaign.tell((7, 0), 1.0)
+    campaign.close([(6, 6)])
+    facts = status(campaign)
+    counts = {k: facts[k] for k in ("told", "asked", "failed", "expired", "found", "closed")}
+    assert counts == {"told": 1, "asked": 0, "failed": 1, "expired": 2, "found": 1, "closed": 1}
+    assert facts["budget_left"] == 19
+    left = facts["remaining"]
+    assert left["low"] <= left["expected"] <= left["high"] <= 62
+    assert left["level"] == 0.8
+    assert 0 <= facts["chance_remaining"] <= 1
+    assert facts["prior_fitness"]["verdict"] == "unknown"
+    assert not facts["advice"]["stop"]
+
+
+def test_stop_advice(create):
+    campaign = create(budget=60, stop_yield=0.2)
+    for i in range(40):
+        campaign.tell((i // 8, i % 8), 0.0)
+    advice = status(campaign)["advice"]
+    assert advice["stop"]
+    assert "below the yield of 0.2" in advice["words"]

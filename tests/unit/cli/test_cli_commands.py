@@ -1,0 +1,173 @@
+"""What the commands do when all is well, in this process and with policies that are quick."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from engram.cli.main import main
+from engram.memory.library import user_folder
+from engram.testing import tiny_memory
+
+Captured = pytest.CaptureFixture[str]
+
+
+def run(command: str, *more: str) -> int:
+    return main([*command.split(), *more])
+
+
+@pytest.fixture(autouse=True)
+def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_search_writes_report_and_results(tmp_path: Path, capfd: Captured) -> None:
+    pixels = np.full((40, 30, 3), 20, np.uint8)
+    pixels[8:20, 8:16] = 220
+    Image.fromarray(pixels).save("area.jpg", quality=95)
+    command = "search --image area.jpg --above 120 --policy random --budget 20 --cell 2,3 --out o"
+    assert run(command, "--seed", "3") == 0
+    output, errors = capfd.readouterr()
+    assert "o/report.html" in output
+    assert "Colours were turned into brightness" in errors
+    results = json.loads(Path("o/results.json").read_text())
+    assert results["size"] == [40, 30]
+    assert results["cell"] == [2, 3]
+    assert len(results["visited"]) == 20
+    row = results["rows"][0]
+    assert row["policy"] == "random"
+    found = sum(step["outcome"] > 0 for step in results["visited"])
+    assert row["sr"]["20"] == pytest.approx(found / min(20, row["targets"]))
+    assert sorted(p.name for p in Path("o").iterdir()) == [
+        "report.html",
+        "results.json",
+        "search.gif",
+    ]
+    again = json.loads(Path("o/results.json").read_text())
+    assert run(command, "--seed", "3", "--json") == 0
+    printed = json.loads(capfd.readouterr().out)
+    assert printed["visited"] == again["visited"]
+
+
+def test_search_takes_a_quarter_of_the_cells_by_default(capfd: Captured) -> None:
+    np.save("area.npy", np.eye(16))
+    mask = np.eye(16, dtype=bool)
+    np.save("mask.npy", mask)
+    command = "search --image area.npy --target mask.npy --policy random --json"
+    assert run(command) == 0
+    results = json.loads(capfd.readouterr().out)
+    assert results["budget"] == 64
+    assert results["rows"][0]["targets"] == 16
+    assert Path("search/report.html").exists()
+
+
+def test_list_and_info_know_the_shipped_memories(capfd: Captured) -> None:
+    assert run("prior list") == 0
+    assert "digits" in capfd.readouterr().out
+    assert run("prior list --json") == 0
+    listed = {card["name"]: card for card in json.loads(capfd.readouterr().out)}
+    assert {"digits", "universal"} <= listed.keys()
+    assert run("prior info digits") == 0
+    assert listed["digits"]["sha256"] in capfd.readouterr().out
+    assert run("prior info digits --json") == 0
+    assert json.loads(capfd.readouterr().out)["parameters"] == listed["digits"]["parameters"]
+
+
+def test_a_damaged_card_does_not_spoil_the_list(capfd: Captured) -> None:
+    folder = user_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        (folder / "odd.safetensors").write_bytes(b"")
+        (folder / "odd.json").write_text("{}")
+        assert run("prior list") == 0
+        output, errors = capfd.readouterr()
+        assert "digits" in output
+        assert "left out" in errors
+        assert "odd.json" in errors
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_train_and_sample(tmp_path: Path, capfd: Captured) -> None:
+    command = (
+        "prior train scenes --name small --out m/small.safetensors --size 8,8 --steps 2 --batch 4 "
+        "--widths 4 --samples 4 --licence CC0 --summary tiny"
+    )
+    assert run(command) == 0
+    assert sorted(p.name for p in Path("m").iterdir()) == [
+        "small.json",
+        "small.png",
+        "small.safetensors",
+    ]
+    card = json.loads(Path("m/small.json").read_text())
+    assert card["recipe"] == f"engram {command}"
+    assert (card["licence"], card["summary"], card["steps"]) == ("CC0", "tiny", 2)
+    assert card["network"]["conditioned"] is True
+    capfd.readouterr()
+    assert run("prior sample m/small.safetensors -n 5 --steps 2 --out s.png") == 0
+    assert "5 samples: s.png" in capfd.readouterr().out
+    with Image.open("s.png") as sheet:
+        assert sheet.size == (2 * (3 * 10 + 2), 2 * (2 * 10 + 2))
+    assert run(command, "--overwrite", "--plain") == 0
+    assert json.loads(Path("m/small.json").read_text())["network"]["conditioned"] is False
+
+
+def test_samples_of_a_plain_memory(capfd: Captured) -> None:
+    tiny_memory(conditioned=False).save(Path("plain.safetensors"))
+    command = "prior sample plain.safetensors -n 2 --steps 2 --size 8,16 --out s.png"
+    assert run(command) == 0
+    assert Path("s.png").exists()
+
+
+def test_bench_run_and_report(tmp_path: Path, capfd: Captured) -> None:
+    command = "bench run balls --policies random,random[preset=paper] --tasks 3:5 --budget 10"
+    command += " --at 5,10 --workers 1 --out runs"
+    assert run(command, "--json") == 0
+    output, errors = capfd.readouterr()
+    assert errors == ""
+    printed = json.loads(output)
+    assert printed == json.loads(Path("runs/results.json").read_text())
+    assert [row["task"] for row in printed["rows"]] == [3, 3, 4, 4]
+    assert run(command) == 0
+    assert "paired over tasks" in capfd.readouterr().out
+    assert run("bench report runs") == 0
+    output = capfd.readouterr().out
+    for name in ("table.md", "sr.png", "calibration.png"):
+        assert Path("runs", name).stat().st_size > 0
+        assert name in output
+    assert run("bench report runs --json") == 0
+    summary = json.loads(capfd.readouterr().out)
+    assert summary["policies"] == printed["summary"]["policies"]
+    assert run(command, "--seeds", "2") == 2
+    assert "seeds was 1 and is 2 now" in capfd.readouterr().err
+    assert run(command, "--seeds", "2", "--fresh", "--json") == 0
+    assert len(json.loads(capfd.readouterr().out)["rows"]) == 8
+
+
+def test_bench_says_when_it_uses_fewer_workers(capfd: Captured) -> None:
+    command = "bench run balls --policies random --tasks 0:1 --budget 3 --workers 5000 --json"
+    assert run(command) == 0
+    output, errors = capfd.readouterr()
+    assert json.loads(output)["complete"]
+    assert "one for each core" in errors
+    assert Path("runs/balls/results.json").exists()
+
+
+def test_demo_compares_its_policies(monkeypatch: pytest.MonkeyPatch, capfd: Captured) -> None:
+    monkeypatch.setattr("engram.cli.demo.POLICIES", "random,random[preset=paper]")
+    assert run("demo --task 2 --budget 12 --out d") == 0
+    assert "Report: d/report.html" in capfd.readouterr().out
+    results = json.loads(Path("d/results.json").read_text())
+    one, other = results["rows"]
+    assert one["hits"] == other["hits"]
+    assert results["task"] == 2
+    assert sorted(p.name for p in Path("d").iterdir()) == [
+        "report.html",
+        "results.json",
+        "search.gif",
+    ]

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from engram import InputError
+from engram._threads import cores, default_threads, one_thread_children, set_threads
+
+
+@pytest.fixture
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        monkeypatch.setenv(name, "1")
+    monkeypatch.setenv("VECLIB_MAXIMUM_THREADS", "1")
+
+
+def test_default_is_two_or_what_the_user_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert default_threads() == min(2, cores())
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert default_threads() == 1
+    monkeypatch.setenv("OMP_NUM_THREADS", "nonsense")
+    assert default_threads() == min(2, cores())
+
+
+@pytest.mark.usefixtures("_environment")
+def test_never_more_threads_than_cores() -> None:
+    import torch
+
+    before = torch.get_num_threads()
+    try:
+        assert set_threads(10_000) == cores()
+        assert torch.get_num_threads() == cores()
+        assert os.environ["OMP_NUM_THREADS"] == str(cores())
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_zero_threads_are_refused() -> None:
+    with pytest.raises(InputError, match="threads=0"):
+        set_threads(0)
+
+
+def test_children_get_one_thread_and_the_environment_comes_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    with one_thread_children():
+        assert os.environ["OMP_NUM_THREADS"] == os.environ["MKL_NUM_THREADS"] == "1"
+    assert os.environ["OMP_NUM_THREADS"] == "7"
+    assert "MKL_NUM_THREADS" not in os.environ
+
+
+def test_torch_loaded_later_keeps_to_the_number() -> None:
+    code = (
+        "from engram._threads import set_threads; set_threads(1);"
+        "import torch; assert torch.get_num_threads() == 1"
+    )
+    environment = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
