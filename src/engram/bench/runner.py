@@ -189,7 +189,11 @@ def _results(identity: dict[str, Any], units: Sequence[Unit], journal: Journal) 
 
 
 def _write(out: Path, results: dict[str, Any]) -> None:
-    write_atomic(out / RESULTS, json.dumps(results, indent=1, allow_nan=False) + "\n")
+    """Readable, with one row a line."""
+    rest = {key: value for key, value in results.items() if key != "rows"}
+    rows = ",\n  ".join(json.dumps(row, allow_nan=False) for row in results["rows"])
+    text = json.dumps(rest, indent=1, allow_nan=False)[: -len("\n}")]
+    write_atomic(out / RESULTS, f'{text},\n "rows": [\n  {rows}\n ]\n}}\n')
 
 
 def read_results(folder: Path) -> dict[str, Any]:

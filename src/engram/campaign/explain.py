@@ -124,9 +124,9 @@ def in_words(explanation: dict[str, Any]) -> str:
         + (f", prior {explanation['prior']}" if explanation["prior"] else "")
         + ").",
         f"Chance of target {explanation['expected_outcome']:.3f}{shown}.",
-        f"Score {terms['total']:.4g} = alpha {terms['alpha']:.3f} on exploration "
-        f"{terms['exploration']:.4g}, the rest on exploitation {terms['exploitation']:.4g} "
-        f"(likelihood {terms['likelihood']:.4g}, reward {terms['reward']:.4g}).",
+        f"Score {terms['total']:.4g} at alpha {terms['alpha']:.3f}: exploration "
+        f"{terms['exploration']:.4g}, exploitation {terms['exploitation']:.4g} (likelihood "
+        f"{terms['likelihood']:.4g}, reward {terms['reward']:.4g}).",
     ]
     if explanation["out"]:
         cells = ", ".join(f"({r}, {c})" for r, c in explanation["out"])

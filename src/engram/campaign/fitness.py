@@ -52,7 +52,7 @@ def prior_fitness(
         found["words"] = f"Too early to say: {n} of {ENOUGH} measurements."
         return found
     versus_base = _compare(evidence, base)
-    versus_spatial = 0.0 if spatial is None else _compare(evidence, spatial)
+    versus_spatial = versus_base if spatial is None else _compare(evidence, spatial)
     parts = [_phrase(policy, versus_base, "the base rate")]
     if spatial is not None:
         parts.append(_phrase("it", versus_spatial, "a plain spatial model"))

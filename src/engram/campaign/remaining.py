@@ -16,8 +16,8 @@ measured cells alone, hence the choice of cells needs no model of its own. With
 .. math::  \mathbb E N = \mu_0 |U| + k^\top C^{-1} (y - \mu_0), \qquad
            \mathrm{Var} N = s^2 (1^\top C_{UU} 1 - k^\top C^{-1} k),
 
-averaged over reaches :math:`\ell` and nuggets g by their likelihood. N is taken as normal with
-these moments, cut off at 0 and :math:`|U|`.
+averaged over reaches :math:`\ell` and nuggets g by their (tempered) likelihood. N is taken as
+normal with these moments, cut off at 0 and :math:`|U|`.
 """
 
 from __future__ import annotations
@@ -39,6 +39,10 @@ NUGGETS = (0.02, 0.15)
 
 MU, SPREAD = 0.2, 0.6
 """Share of target cells expected before any measurement, and B."""
+
+TRUST = 0.3
+"""Power of the likelihood: a search that follows its finds learns less about reaches than the
+Gaussian model thinks. Chosen on ball-task backtests (``benchmarks/coverage.py``)."""
 
 SCALE, COUNT = 0.15, 4.0
 """s^2 expected before any measurement, and the number of measurements that counts for."""
@@ -82,7 +86,7 @@ def moments(
             logs.append(-0.5 * (n + COUNT) * np.log(scale) - np.log(np.diag(lower)).sum())
             means.append(MU * m + float(b @ a))
             variances.append(max(scale * (total + nugget * m - float(b @ b)), 1e-9))
-    weights = np.exp(np.array(logs) - max(logs))
+    weights = np.exp(TRUST * (np.array(logs) - max(logs)))
     weights /= weights.sum()
     mean = float(weights @ means)
     return mean, float(weights @ (np.array(variances) + (np.array(means) - mean) ** 2))

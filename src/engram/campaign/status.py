@@ -93,10 +93,7 @@ def _fitness(campaign: Campaign, state: State, policy: Policy) -> dict[str, Any]
     spatial = None
     if state.spec.policy != SPATIAL and state.measurements:
         companion = Engine(campaign.engine.artifacts, instead=SPATIAL)
-        try:
-            spatial = companion.policy(state).log.evidence
-        except ModuleNotFoundError:
-            spatial = None
+        spatial = companion.policy(state).log.evidence
     return prior_fitness(
         state.spec.policy, policy.log.evidence, spatial, base_rate_evidence(state.observations)
     )

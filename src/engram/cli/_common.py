@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -142,11 +143,12 @@ def stages(budget: int) -> list[int]:
 
 
 def show_results(traces: Sequence[Trace]) -> None:
-    """The figures of some searches of one task, beside what random search finds on average."""
+    """The figures of some searches of one task; the last line is what chance finds on average."""
     from engram.report.summary import entries_of, random_result, result_of
 
     results = [result_of(entry) for entry in entries_of(traces)]
-    results.append(random_result(traces[0].task, traces[0].budget))
+    chance = random_result(traces[0].task, traces[0].budget)
+    results.append(replace(chance, label="(random)"))
     head = ["policy", "found", "SR", "recall", "gap", "objects", "s/query", "evals"]
     lines = [
         [

@@ -89,6 +89,7 @@ def train(
     channels: Annotated[int | None, typer.Option(help="1 or 3.")] = None,
     key: Annotated[str | None, typer.Option(help="Array of an .npz file.")] = None,
     affine: Annotated[float, typer.Option(help="Random moves of the images, 0 to 1.")] = 0.0,
+    collage: Annotated[float, typer.Option(help="Share of collages of several, 0 to 1.")] = 0.0,
     widths: Annotated[str, typer.Option(help="Channels per resolution.")] = "48,96",
     patch: Annotated[int, typer.Option(help="Pixels folded into one position.")] = 2,
     steps: Annotated[int, typer.Option(help="Optimiser steps.")] = 8000,
@@ -131,6 +132,7 @@ def train(
         size=None if size is None else common.parse_pair(size, "size"),
         channels=channels,
         affine=affine,
+        collage=collage,
         key=key,
     )
     plan = TrainingPlan(steps=steps, batch=batch, learning_rate=rate, seed=seed)

@@ -125,8 +125,8 @@ class NetworkDenoiser(nn.Module):
     def conditioned(self) -> bool:
         return self.network.config.conditioned
 
-    def features(self, x_t: Tensor, t: Tensor, known: Known | None) -> tuple[Tensor, Tensor]:
-        """Features and time embedding of the network's trunk."""
+    def velocity(self, x_t: Tensor, t: Tensor, known: Known | None) -> Tensor:
+        """Predicted v (B, C, H, W)."""
         batch = x_t.shape[0]
         t = t.reshape(-1).expand(batch)
         signal = self.schedule.a(per_sample(t, x_t))
@@ -136,16 +136,8 @@ class NetworkDenoiser(nn.Module):
                 inputs.append(x_t.new_zeros(batch, x_t.shape[1] + 1, *x_t.shape[2:]))
             else:
                 inputs.append(known.expand(batch).channels)
-        return self.network.trunk(torch.cat(inputs, dim=1), t)
-
-    def velocity_of(self, features: Tensor, embedding: Tensor, like: Tensor) -> Tensor:
-        """Predicted v from trunk features, cropped to the size of ``like``."""
-        out: Tensor = self.network.tail(features, embedding)
-        return out[..., : like.shape[-2], : like.shape[-1]]
-
-    def velocity(self, x_t: Tensor, t: Tensor, known: Known | None) -> Tensor:
-        """Predicted v (B, C, H, W)."""
-        return self.velocity_of(*self.features(x_t, t, known), x_t)
+        out: Tensor = self.network(torch.cat(inputs, dim=1), t)
+        return out
 
     def estimate(self, x_t: Tensor, t: Tensor, known: Known | None = None) -> Estimate:
         v = self.velocity(x_t, t, known)

@@ -47,18 +47,12 @@ class PermanentMemory:
     def estimate(self, x_t: Tensor, t: Tensor, known: Known | None = None) -> Estimate:
         return self.denoiser.estimate(x_t, t, known)
 
-    def fits(self, channels: int, height: int, width: int) -> None:
+    def fits(self, channels: int) -> None:
         """Refuse an area this memory cannot imagine."""
         if channels != self.channels:
             raise InputError(
                 f"memory {self.card.name!r} imagines {self.channels} channel(s), the area has "
                 f"{channels}; choose another memory (engram prior list) or convert the area"
-            )
-        smallest = self.denoiser.network.config.multiple
-        if height < smallest or width < smallest:
-            raise InputError(
-                f"an area of {height}x{width} pixels is too small for memory {self.card.name!r} "
-                f"(at least {smallest}x{smallest})"
             )
 
     def save(self, path: Path, *, half: bool = True) -> Card:
@@ -110,8 +104,7 @@ class PermanentMemory:
                 raise ValueError(f"{network.config.outputs} channels, {card.channels} on the card")
         except (SafetensorError, RuntimeError, KeyError, TypeError, ValueError) as error:
             raise WeightsError(
-                f"memory {path} does not hold the weights of its card: "
-                f"{str(error).splitlines()[0]}"
+                f"memory {path} does not hold the weights of its card: {str(error).splitlines()[0]}"
             ) from error
         return cls(denoiser, card)
 

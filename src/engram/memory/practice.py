@@ -67,12 +67,14 @@ class Episodes:
             return
         h, w = self.masks.shape[2:]
         self.images[done] = fresh[:count]
-        self.masks[done] = 0.0
         self.limit[done] = 0.05 + 0.35 * torch.rand(count, generator=generator)
-        # A third of the searches start with a few cells measured at random.
-        seeded = (torch.rand(count, 1, 1, 1, generator=generator) < 0.33).float()
-        spots = (torch.rand(count, 1, h, w, generator=generator) < 0.01).float()
-        self.masks[done] = seeded * spots
+        # A search starts with one random cell, a third of them with about a percent more: an
+        # empty mask is left to the unconditional model.
+        noise = torch.rand(count, h * w, generator=generator)
+        several = torch.rand(count, 1, generator=generator) < 0.33
+        first = noise == noise.amin(dim=1, keepdim=True)
+        start = first | (several & (noise < 0.01))
+        self.masks[done] = start.float().reshape(count, 1, h, w)
 
     def state(self) -> dict[str, Tensor]:
         """Tensors of a checkpoint."""

@@ -43,6 +43,7 @@ def source_from(
     size: tuple[int, int] | None = None,
     channels: int | None = None,
     affine: float = 0.0,
+    collage: float = 0.0,
     key: str | None = None,
 ) -> Source:
     """Training images from ``scenes``, a folder of images, an ``.npz`` or an idx file.
@@ -51,14 +52,16 @@ def source_from(
         (default: 32x32 for scenes and folders, their own size for arrays)
     channels : 1 or 3; arrays are converted to it (default: 1, or what an array has)
     affine   : how far drawn images are moved, turned and scaled at random, 0 to 1
+    collage  : share of draws that show several smaller images at once, 0 to 1
     key      : the array of an .npz file
     """
     if channels not in (None, 1, 3):
         raise InputError(f"channels={channels}: give 1 or 3")
     if size is not None and min(size) < 4:
         raise InputError(f"size={size[0]},{size[1]}: give at least 4,4")
-    if not 0 <= affine <= 1:
-        raise InputError(f"affine={affine}: give a number between 0 and 1")
+    for option, value in (("affine", affine), ("collage", collage)):
+        if not 0 <= value <= 1:
+            raise InputError(f"{option}={value}: give a number between 0 and 1")
     if str(origin) == SCENES:
         if channels == 3:
             raise InputError("channels=3: scenes have 1 channel")
@@ -76,7 +79,8 @@ def source_from(
     images = _with_channels(images, channels)
     if size is not None:
         images = fitted(images, size)  # type: ignore[arg-type]
-    return ArraySource(images, description=f"{len(images)} images of {path.name}", affine=affine)
+    description = f"{len(images)} images of {path.name}"
+    return ArraySource(images, description=description, affine=affine, collage=collage)
 
 
 def _with_channels(images: Images, channels: int | None) -> Images:
@@ -157,6 +161,7 @@ def _claim(checkpoint: Path, source: Source, config: UNetConfig, plan: TrainingP
         "data": source.description,
         "shape": list(source.shape),
         "affine": getattr(source, "affine", 0.0),
+        "collage": getattr(source, "collage", 0.0),
         "network": config.to_dict(),
         **{key: getattr(plan, key) for key in ("steps", "batch", "learning_rate", "seed")},
     }
@@ -189,7 +194,6 @@ def sample_memory(
     if count < 1:
         raise InputError(f"count={count}: ask for at least 1 sample")
     height, width = size or (memory.card.height, memory.card.width)
-    memory.fits(memory.channels, height, width)
     nothing = torch.zeros(1, 1, height, width)
     evidence = Evidence(torch.zeros(1, memory.channels, height, width), nothing, nothing)
     guidance = Amortised() if memory.conditioned else Replacement()

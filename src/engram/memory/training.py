@@ -41,8 +41,8 @@ class TrainingPlan:
     learning_rate: float = 1e-3
     warmup: int = 200
     ema: float = 0.999
-    episodes: float = 0.44
-    resumed: float = 0.30
+    episodes: float = 0.36
+    resumed: float = 0.24
     noisy: float = 0.2
     checkpoint_every: int = 500
     seed: int = 0

@@ -14,23 +14,18 @@ with forward passes of the frozen memory only. Here h is a correction :math:`\de
 velocity (see ``denoiser``): the same minimiser, weighted by :math:`1 / a(t)^2`, and finite
 at full noise, where the composite estimate is the posterior mean in one evaluation.
 
-Two bodies implement h. ``HNetwork`` is the paper's: a U-Net of widths [32, 64] that reads
-:math:`x_t, \hat x_0, m \odot y, m`. ``PlasticTail`` is a copy of the memory's own last stage
-that learns while the original stays frozen: it reads the same inputs through the frozen
-trunk's features, and h is the difference of the two. Both are exactly zero at birth.
+``HNetwork`` is the paper's: a U-Net of widths [32, 64] that reads
+:math:`x_t, \hat x_0, m \odot y, m` and is exactly zero at birth.
 """
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
-from engram.errors import InputError
-from engram.memory.denoiser import Denoiser, Estimate, Known, NetworkDenoiser, per_sample
+from engram.memory.denoiser import Denoiser, Estimate, Known, per_sample
 from engram.memory.unet import UNet, UNetConfig
 from engram.seeding import torch_generator
 
@@ -39,35 +34,18 @@ from engram.seeding import torch_generator
 class Reading:
     """What the frozen memory says of a batch: everything h may look at.
 
-    x_t (B, C, H, W), t (B,), velocity (B, C, H, W), known; features and embedding of the
-    frozen trunk where the memory has them.
+    x_t (B, C, H, W), t (B,), velocity (B, C, H, W), and what is known.
     """
 
     x_t: Tensor
     t: Tensor
     velocity: Tensor
     known: Known
-    features: Tensor | None = None
-    embedding: Tensor | None = None
 
     def at(self, index: Tensor) -> Reading:
         """Rows of a reading."""
-        return Reading(
-            self.x_t[index],
-            self.t[index],
-            self.velocity[index],
-            Known(self.known.values[index], self.known.weight[index]),
-            None if self.features is None else self.features[index],
-            None if self.embedding is None else self.embedding[index],
-        )
-
-
-class HBody(Protocol):
-    """A module that corrects the velocity, and is zero at birth."""
-
-    def correction(self, reading: Reading, x0: Tensor, signal: Tensor) -> Tensor:
-        """delta (B, C, H, W) for a reading, its x0 estimate and signal level a (B, 1, 1, 1)."""
-        ...
+        known = Known(self.known.values[index], self.known.weight[index])
+        return Reading(self.x_t[index], self.t[index], self.velocity[index], known)
 
 
 class HNetwork(nn.Module):
@@ -88,36 +66,16 @@ class HNetwork(nn.Module):
         return out
 
 
-class PlasticTail(nn.Module):
-    """A copy of the memory's last stage; h is what the copy says beyond the original."""
-
-    def __init__(self, frozen: UNet) -> None:
-        super().__init__()
-        self.tail = deepcopy(frozen.tail).requires_grad_(True)
-
-    def correction(self, reading: Reading, x0: Tensor, signal: Tensor) -> Tensor:
-        if reading.features is None or reading.embedding is None:
-            raise InputError("a plastic tail needs a memory that is a U-Net")
-        height, width = reading.velocity.shape[-2:]
-        out: Tensor = self.tail(reading.features, reading.embedding)
-        return out[..., :height, :width] - reading.velocity
-
-
 def read(denoiser: Denoiser, x_t: Tensor, t: Tensor, known: Known, told: bool) -> Reading:
     """Evaluate the frozen memory; ``told`` passes the measurements on to it as well."""
     batch = x_t.shape[0]
     t = t.reshape(-1).expand(batch)
     known = known.expand(batch)
-    network = getattr(denoiser, "denoiser", denoiser)
     with torch.no_grad():
-        if isinstance(network, NetworkDenoiser):
-            features, embedding = network.features(x_t, t, known if told else None)
-            velocity = network.velocity_of(features, embedding, x_t)
-            return Reading(x_t, t, velocity, known, features, embedding)
         estimate = denoiser.estimate(x_t, t, known if told else None)
-        tt = per_sample(t, x_t)
-        a, s = denoiser.schedule.a(tt), denoiser.schedule.s(tt).clamp_min(1e-6)
-        return Reading(x_t, t, (a * x_t - estimate.x0) / s, known)
+    tt = per_sample(t, x_t)
+    a, s = denoiser.schedule.a(tt), denoiser.schedule.s(tt).clamp_min(1e-6)
+    return Reading(x_t, t, (a * x_t - estimate.x0) / s, known)
 
 
 @dataclass(frozen=True)
@@ -153,7 +111,7 @@ class TransientMemory:
     (a mask-conditioned memory), in training and in use alike.
     """
 
-    def __init__(self, body: HNetwork | PlasticTail, *, told: bool) -> None:
+    def __init__(self, body: HNetwork, *, told: bool) -> None:
         self.body = body
         self.told = told
         self.blank = True
@@ -250,3 +208,21 @@ class CompositeDenoiser:
             reading = read(self.permanent, x_t.detach(), t, told, self.transient.told)
             delta = self.transient.correction(self.permanent, reading)
         return Estimate(x0=base.x0 - s * delta, eps=base.eps + a * delta)
+
+
+class ShiftedDenoiser:
+    """A denoiser whose image estimate is moved by what h has learnt of the area.
+
+    ``shift`` (1, C, H, W) is h's correction of the posterior mean (appendix B.1); it fades
+    with the noise, as an estimate that already sees x_t needs less of it.
+    """
+
+    def __init__(self, permanent: Denoiser, shift: Tensor) -> None:
+        self.permanent, self.shift = permanent, shift
+        self.schedule, self.conditioned = permanent.schedule, permanent.conditioned
+
+    def estimate(self, x_t: Tensor, t: Tensor, known: Known | None = None) -> Estimate:
+        base = self.permanent.estimate(x_t, t, known)
+        tt = per_sample(t, x_t)
+        a, s = self.schedule.a(tt), self.schedule.s(tt)
+        return Estimate(x0=base.x0 + s * self.shift, eps=base.eps - a * self.shift)

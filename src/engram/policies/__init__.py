@@ -39,6 +39,9 @@ POLICIES: dict[str, PolicySpec] = {
     "diffatd": PolicySpec(
         "engram.policies.diffatd", "diffatd", "the permanent memory alone (DiffATD)", True
     ),
+    "auto": PolicySpec(
+        "engram.policies.emptdm", "auto", "EM-PTDM or the process, whichever predicts better", True
+    ),
     "em-ptdm": PolicySpec(
         "engram.policies.emptdm", "em_ptdm", "permanent and transient memory (EM-PTDM)", True
     ),
@@ -71,7 +74,7 @@ def make_policy(
     if spec.needs_memory:
         if memory is None:
             raise InputError(f"policy {name!r} needs a memory; see engram.load_memory")
-        memory.fits(grid.channels, grid.height, grid.width)
+        memory.fits(grid.channels)
         options = {**options, "memory": memory, "preset": preset}
     try:
         signature(factory).bind(grid, budget, seed, **options)

@@ -150,7 +150,7 @@ class Policy(ABC):
             index = self.grid.index(item.cell)
             p = float(self.current_scores().probability[index])
             self.log.forecast.append(p)
-            self.log.evidence.append(log_likelihood(item.outcome, p))
+            self.log.evidence.append(log_likelihood(float(item.outcome > 0), p))
         for item in items:
             self.observations.add(item)
         self._scores = None

@@ -1,8 +1,8 @@
 """A Gaussian process on the outcomes: what most people would try first, done well.
 
-The process is ``engram.spatial.SpatialModel`` on "does the cell hold target": hyperparameters
-learnt online, nothing tuned to the task. The next cell is the one from which most finds can
-be expected within the budget that is left (``engram.spatial.expected_finds``).
+The process is ``engram.spatial.SpatialModel`` on the outcomes: hyperparameters learnt online,
+nothing tuned to the task. The next cell is the one from which most finds can be expected
+within the budget that is left (``engram.spatial.expected_finds``).
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class GaussianProcess(Policy):
         self._place[order] = np.arange(len(order))
 
     def scores(self) -> Scores:
-        hits = (self.observations.outcomes > 0).astype(float)
-        self.model.fit(np.array(self.observations.cells).reshape(-1, 2), hits)
+        cells = np.array(self.observations.cells).reshape(-1, 2)
+        self.model.fit(cells, self.observations.outcomes)
         mean, sd = self.model.predict()
         probability = self.model.probability()
         if self.acquisition == "lookahead":

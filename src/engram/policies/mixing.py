@@ -10,68 +10,53 @@ memory loses its weight after a few surprises; one that starts badly can win it 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from engram.grid import Grid
-from engram.observation import Observations
+from engram.observation import Observation
 from engram.policies.base import log_likelihood
-from engram.spatial import SpatialModel
 
 DISCOUNT = 0.98
 
 
 class EvidenceMixture:
-    """Mixes a memory's prediction with a spatial Gaussian process."""
+    """Mixes a memory's prediction with a spatial model's; ``favour`` is the memory's start."""
 
     def __init__(self, grid: Grid, favour: float = 2.0) -> None:
         self.grid, self.favour = grid, favour
-        self.spatial = SpatialModel(grid)
         self._log: list[tuple[float, float]] = []
         self._last: NDArray[np.float64] | None = None
-        self._fitted = -1
 
     def weights(self) -> NDArray[np.float64]:
-        """(2,) weights of the memory and of the spatial model; the memory starts ahead."""
-        if not self._log:
-            return np.array([1.0, 0.0])
-        log = np.asarray(self._log)
+        """(2,) weights of the memory and of the spatial model."""
+        log = self.history()
         age = np.arange(len(log))[::-1]
         total = (log * DISCOUNT ** age[:, None]).sum(axis=0) + np.array([self.favour, 0.0])
         weights = np.exp(total - total.max())
-        return np.asarray(weights / weights.sum())
+        return np.asarray(weights / weights.sum(), np.float64)
 
-    def probability(
-        self, own: NDArray[np.float64], observations: Observations
-    ) -> NDArray[np.float64]:
+    def mixed(self, own: NDArray[np.float64], plain: NDArray[np.float64]) -> NDArray[np.float64]:
         """Mixed probability (n_cells,); remembers both predictions for the next outcome."""
-        plain = self._spatial_probability(observations)
         self._last = np.stack([own, plain])
-        return np.asarray(self.weights() @ self._last)
+        return np.asarray(np.clip(self.weights() @ self._last, 0.0, 1.0), np.float64)
 
-    def _spatial_probability(self, observations: Observations) -> NDArray[np.float64]:
-        if self._fitted != len(observations):
-            coords = np.array(observations.cells, float).reshape(-1, 2)
-            self.spatial.fit(coords, observations.outcomes)
-            self._fitted = len(observations)
-        return self.spatial.probability()
-
-    def learn(self, observations: Observations, new: int) -> None:
-        """Score the predictions made before the latest ``new`` outcomes."""
-        for item in observations.items[len(observations) - new :]:
-            if self._last is None:
-                continue
-            index = self.grid.index(item.cell)
-            own, plain = (
-                log_likelihood(item.outcome, float(row[index]), floor=0.02) for row in self._last
-            )
+    def learn(self, new: Sequence[Observation]) -> None:
+        """Score the predictions that were made before these outcomes."""
+        if self._last is None:
+            return
+        for item in new:
+            hit, pair = float(item.outcome > 0), self._last[:, self.grid.index(item.cell)]
+            own, plain = (log_likelihood(hit, float(p), floor=0.02) for p in pair)
             self._log.append((own, plain))
 
     def history(self) -> NDArray[np.float64]:
         """(n, 2) log-likelihoods so far."""
         return np.asarray(self._log, np.float64).reshape(-1, 2)
 
-    def restore(self, observations: Observations, history: NDArray[np.float64]) -> None:
+    def restore(self, history: NDArray[np.float64]) -> None:
         """Go on from a saved history."""
         self._log = [(float(a), float(b)) for a, b in history]
         self._last = None

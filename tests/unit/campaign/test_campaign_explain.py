@@ -100,3 +100,16 @@ def test_stop_advice(create):
     advice = status(campaign)["advice"]
     assert advice["stop"]
     assert "below the yield of 0.2" in advice["words"]
+
+
+def test_prior_fitness_compares_with_a_spatial_model(create, learner):
+    campaign = create(policy=learner)
+    for i in range(8):
+        campaign.tell((i, i), float(i < 4))
+    found = status(campaign)["prior_fitness"]
+    assert found["measurements"] == 8
+    assert all(isinstance(found[name], float) for name in ("policy", "spatial", "base_rate"))
+    assert "a plain spatial model" in found["words"]
+    alone = create("alone", policy="gp")
+    alone.tell((0, 0), 1.0)
+    assert status(alone)["prior_fitness"]["spatial"] is None

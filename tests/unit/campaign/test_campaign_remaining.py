@@ -16,6 +16,7 @@ from engram.campaign.remaining import (
     REACHES,
     SCALE,
     SPREAD,
+    TRUST,
     moments,
     remaining,
 )
@@ -81,7 +82,7 @@ def test_moments_are_those_of_the_gaussian_model():
             means.append(MU * 16 + across @ inverse @ y)
             total = c[np.ix_(searchable, searchable)].sum()
             variances.append(scale * (total - across @ inverse @ across))
-    weights = np.exp(np.array(logs) - max(logs))
+    weights = np.exp(TRUST * (np.array(logs) - max(logs)))
     weights /= weights.sum()
     mean = weights @ means
     variance = weights @ (np.array(variances) + (np.array(means) - mean) ** 2)

@@ -54,9 +54,9 @@ def test_saving_twice_in_half_precision_gives_the_same_file(saved: Path, tmp_pat
 
 def test_areas_that_do_not_fit_are_refused() -> None:
     memory = tiny_memory()
-    memory.fits(1, 5, 100)
+    memory.fits(1)
     with pytest.raises(InputError, match=r"imagines 1 channel\(s\), the area has 3"):
-        memory.fits(3, 8, 8)
+        memory.fits(3)
 
 
 def test_a_damaged_file_is_refused(saved: Path) -> None:

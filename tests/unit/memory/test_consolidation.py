@@ -1,0 +1,60 @@
+"""Consolidation, collages and symmetries."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from engram import InputError
+from engram.memory.collage import collages
+from engram.memory.consolidation import ConsolidationPlan, consolidate, dream
+from engram.symmetry import TURNS, turned, turned_back
+from engram.testing import tiny_memory
+
+
+def test_the_new_memory_knows_its_parent_and_the_old_one_stays() -> None:
+    memory = tiny_memory(1, conditioned=True)
+    shape = (6, 1, memory.card.height, memory.card.width)
+    before = {k: v.clone() for k, v in memory.denoiser.state_dict().items()}
+    plan = ConsolidationPlan(steps=6, batch=8, rehearsed=4)
+    new = consolidate(memory, [torch.ones(shape)], plan, name="wiser")
+    assert new.card.name == "wiser"
+    assert new.card.parent == memory.card.sha256
+    assert new.card.history[-1]["samples"] == 6
+    for key, value in memory.denoiser.state_dict().items():
+        assert torch.equal(value, before[key])
+    changed = [k for k, v in new.denoiser.state_dict().items() if not torch.equal(v, before[k])]
+    assert changed
+
+
+def test_bright_lessons_make_brighter_dreams() -> None:
+    memory = tiny_memory(1, conditioned=True)
+    shape = (4, 1, memory.card.height, memory.card.width)
+    plan = ConsolidationPlan(steps=60, batch=16, rehearsed=4, rehearsal=0.0, learning_rate=2e-3)
+    new = consolidate(memory, [torch.ones(shape)], plan)
+    assert dream(new, 4, seed=1, steps=4).mean() > dream(memory, 4, seed=1, steps=4).mean() + 0.2
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 16, 16), (2, 1, 4, 4)])
+def test_samples_that_do_not_fit_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(InputError, match="posterior samples"):
+        consolidate(tiny_memory(1, conditioned=True), [torch.zeros(shape)])
+    with pytest.raises(InputError, match="at least one search"):
+        consolidate(tiny_memory(1, conditioned=True), [])
+
+
+def test_collages_stay_in_range_and_follow_the_seed() -> None:
+    images = torch.rand(5, 1, 16, 16) * 2 - 1
+    first = collages(images, 7, torch.Generator().manual_seed(3))
+    assert first.shape == (7, 1, 16, 16)
+    assert first.min() >= -1
+    assert first.max() <= 1.001
+    assert torch.equal(first, collages(images, 7, torch.Generator().manual_seed(3)))
+
+
+def test_eight_different_turns_that_can_be_undone() -> None:
+    image = torch.arange(12.0).reshape(1, 3, 4)
+    seen = {tuple(turned(image, k).flatten().tolist()) for k in range(TURNS)}
+    assert len(seen) == TURNS
+    for k in range(TURNS):
+        assert torch.equal(turned_back(turned(image, k), k), image)

@@ -1,0 +1,138 @@
+"""Greedy, DiffATD and EM-PTDM: determinism, updates, state, options."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engram import Grid, InputError, Task, ball_task, make_policy, simulate
+from engram.memory.permanent import PermanentMemory
+from engram.pacing import UpdateSchedule
+from engram.policies.base import Policy
+from engram.policies.imagination import DrawPlan
+from engram.testing import tiny_memory
+
+FEW = DrawPlan(particles=4, steps=2, refresh_steps=1)
+PAPER_FEW = DrawPlan(particles=4, guidance="dps", steps=3, warm=False)
+SCHEDULE = UpdateSchedule(kind="uniform", every=6)
+
+
+@pytest.fixture(scope="module")
+def memory() -> PermanentMemory:
+    return tiny_memory(1, conditioned=True)
+
+
+def _small_task() -> Task:
+    target = np.zeros((12, 12), bool)
+    target[3:7, 4:8] = True
+    return Task("square", Grid(12, 12), target[None].astype(np.float32), target)
+
+
+def _policy(name: str, memory: PermanentMemory, budget: int = 20, seed: int = 0) -> Policy:
+    options: dict[str, object] = {"draws": FEW}
+    if name == "em-ptdm":
+        options["schedule"] = SCHEDULE
+    return make_policy(name, _small_task().grid, budget, seed=seed, memory=memory, **options)
+
+
+@pytest.mark.parametrize("name", ["greedy", "diffatd", "em-ptdm"])
+def test_same_seed_same_trace(name: str, memory: PermanentMemory) -> None:
+    first = simulate(_policy(name, memory), _small_task(), snapshots=[0, 10, 20])
+    second = simulate(_policy(name, memory), _small_task())
+    assert first.cells == second.cells
+    assert first.evidence == second.evidence
+    assert len(set(first.cells)) == 20
+    assert [s.t for s in first.snapshots] == [0, 10, 20]
+    particles = first.snapshots[-1].view.particles
+    assert particles is not None
+    assert particles.shape == (4, 1, 12, 12)
+    assert len(first.distances()) == 3
+
+
+def test_measured_cells_are_reproduced(memory: PermanentMemory) -> None:
+    policy = _policy("diffatd", memory)
+    simulate(policy, _small_task())
+    particles = policy.view().particles
+    assert particles is not None
+    seen = policy.observations.mask > 0
+    assert np.allclose(particles[:, 0, seen], policy.observations.values[0][seen], atol=1e-5)
+
+
+def test_the_paper_preset_adapts_h_and_notes_it(memory: PermanentMemory) -> None:
+    policy = make_policy(
+        "em-ptdm",
+        _small_task().grid,
+        20,
+        memory=memory,
+        preset="paper",
+        draws=PAPER_FEW,
+        schedule=SCHEDULE,
+    )
+    trace = simulate(policy, _small_task())
+    assert [u["t"] for u in trace.updates] == [6, 12, 18]
+    for update in trace.updates:
+        assert update["accepted"] == (update["after"] >= update["before"])
+    assert trace.evaluations > 20 * 3 * 3 * 4 / 16
+
+
+def test_default_updates_never_accept_a_fall(memory: PermanentMemory) -> None:
+    trace = simulate(_policy("em-ptdm", memory, 40), _small_task())
+    assert trace.updates
+    assert all(u["after"] >= u["before"] for u in trace.updates if u["accepted"])
+
+
+def test_without_h_nothing_is_learnt(memory: PermanentMemory) -> None:
+    policy = make_policy(
+        "em-ptdm", _small_task().grid, 15, memory=memory, h=False, draws=FEW, views=1
+    )
+    assert not simulate(policy, _small_task()).updates
+
+
+@pytest.mark.parametrize("name", ["em-ptdm", "diffatd"])
+def test_a_restored_policy_suggests_the_same(name: str, memory: PermanentMemory) -> None:
+    task, policy = _small_task(), _policy(name, memory)
+    for _ in range(13):
+        policy.observe(task.measure(policy.suggest()[0].cell))
+    other = _policy(name, memory)
+    other.restore(policy.observations, policy.state())
+    assert other.suggest()[0].cell == policy.suggest()[0].cell
+    if name == "em-ptdm":
+        assert other.suggest()[0].terms == pytest.approx(policy.suggest()[0].terms)
+
+
+def test_rectangular_areas_and_blocks(memory: PermanentMemory) -> None:
+    target = np.zeros((12, 16), bool)
+    target[4:8, 6:12] = True
+    task = Task("bar", Grid(12, 16, cell=(2, 4)), target[None].astype(np.float32), target)
+    policy = make_policy("em-ptdm", task.grid, 10, memory=memory, draws=FEW)
+    trace = simulate(policy, task)
+    assert len(set(trace.cells)) == 10
+    assert policy.view().scores.total.shape == (24,)
+
+
+@pytest.mark.parametrize(
+    ("preset", "options", "message"),
+    [
+        ("default", {"views": 3}, "views=3"),
+        ("default", {"speed": 9}, "speed"),
+        ("paper", {"speed": 9}, "speed"),
+    ],
+)
+def test_unknown_options_are_named(
+    memory: PermanentMemory, preset: str, options: dict[str, object], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        make_policy("em-ptdm", Grid(8, 8), 5, memory=memory, preset=preset, **options)
+
+
+def test_a_memory_of_other_channels_is_refused(memory: PermanentMemory) -> None:
+    with pytest.raises(InputError, match="channel"):
+        make_policy("diffatd", Grid(8, 8, 3), 5, memory=memory)
+    with pytest.raises(InputError, match="needs a memory"):
+        make_policy("diffatd", Grid(8, 8), 5)
+
+
+def test_simulate_refuses_the_wrong_policy(memory: PermanentMemory) -> None:
+    policy = _policy("greedy", memory)
+    with pytest.raises(InputError, match="task's grid"):
+        simulate(policy, ball_task(0))
