@@ -129,8 +129,6 @@ def test_samples_depend_on_their_own_number_alone() -> None:
         np.testing.assert_allclose(few, many[:2], atol=1e-5)
     with pytest.raises(InputError, match="count=0"):
         sample_memory(memory, 0)
-    with pytest.raises(InputError, match="too small"):
-        sample_memory(load_memory("digits"), 1, size=(1, 8))
 
 
 def test_a_sheet_holds_every_image(tmp_path: Path) -> None:

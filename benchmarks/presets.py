@@ -1,0 +1,73 @@
+"""Cost of a query, presets side by side in one run: seconds, network evaluations, memory.
+
+    python benchmarks/presets.py [--queries 12] [--out FILE]
+
+One thread. The ``default`` preset is timed in the middle of a search (60 cells told), with its
+updates; the ``paper`` preset on its first queries, which all cost the same. Ratios of one run are
+what counts; seconds depend on the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import time
+from pathlib import Path
+
+import numpy as np
+
+from engram import Grid, Task, load_memory, make_policy
+from engram._threads import set_threads
+from engram.bench.provenance import commit, machine
+from engram.memory.scenes import shape_group
+
+SIZES = (32, 64, 128)
+
+
+def scene_task(size: int) -> Task:
+    """Shapes in a square area; cells of size / 32 pixels, so that there are always 1024."""
+    target = shape_group(np.random.default_rng(5), size, size) > 0
+    cell = (size // 32, size // 32)
+    return Task(f"scene-{size}", Grid(size, size, cell=cell), target[None] * 1.0, target)
+
+
+def cost(preset: str, size: int, queries: int) -> dict[str, float]:
+    """Mean cost of a query."""
+    task = scene_task(size)
+    warm = 60 if preset == "default" else 0
+    memory = load_memory("universal")
+    policy = make_policy("em-ptdm", task.grid, warm + queries, memory=memory, preset=preset)
+    for _ in range(warm):
+        policy.observe(task.measure(policy.suggest()[0].cell))
+    before, began = policy.log.evaluations, time.perf_counter()
+    for _ in range(queries):
+        policy.observe(task.measure(policy.suggest()[0].cell))
+    return {
+        "seconds": (time.perf_counter() - began) / queries,
+        "evaluations": (policy.log.evaluations - before) / queries,
+        "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--queries", type=int, default=30)
+    parser.add_argument("--paper-queries", type=int, default=2)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    set_threads(1)
+    rows = []
+    for size in SIZES:
+        fast = cost("default", size, options.queries)
+        slow = cost("paper", size, options.paper_queries) if size == SIZES[0] else None
+        ratio = slow["seconds"] / fast["seconds"] if slow else None
+        rows.append({"size": size, "default": fast, "paper": slow, "paper_over_default": ratio})
+        print(json.dumps(rows[-1]))
+    if options.out:
+        result = {"commit": commit(), "machine": machine(), "rows": rows}
+        options.out.write_text(json.dumps(result, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
