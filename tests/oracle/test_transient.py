@@ -21,6 +21,7 @@ from engram.memory.transient import (
     CompositeDenoiser,
     Examples,
     HNetwork,
+    ShiftedDenoiser,
     TransientMemory,
 )
 from engram.posterior import Evidence, Replacement, Sampler
@@ -139,3 +140,17 @@ def test_adaptation_is_repeatable_and_can_be_rolled_back() -> None:
     assert not torch.equal(estimate(one), before)
     one.transient.restore(kept)
     assert torch.equal(estimate(one), before)
+
+
+def test_a_shift_moves_the_mean_by_the_noise_level_and_keeps_x_t() -> None:
+    """x_t = a x0 + s eps holds for the shifted estimate; at full noise the shift is whole."""
+    problem = field_problem(0, [1, 6], sigma=0.1, size=SIZE)
+    prior = GaussianDenoiser(problem.prior)
+    shift = torch.full((1, 1, SIZE, SIZE), 0.3)
+    shifted = ShiftedDenoiser(prior, shift)
+    x_t = torch.randn(2, 1, SIZE, SIZE, generator=torch.Generator().manual_seed(0))
+    for t in (torch.tensor(0.4), torch.tensor(0.9)):
+        a, s = prior.schedule.a(t), prior.schedule.s(t)
+        base, moved = prior.estimate(x_t, t), shifted.estimate(x_t, t)
+        assert torch.allclose(moved.x0 - base.x0, s * shift.expand_as(x_t), atol=1e-5)
+        assert torch.allclose(a * moved.x0 + s * moved.eps, x_t, atol=1e-4)

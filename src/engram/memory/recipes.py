@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from engram.errors import InputError
 from engram.memory.card import Card
+from engram.memory.consolidation import dream
 from engram.memory.denoiser import NetworkDenoiser
 from engram.memory.permanent import PermanentMemory, fresh_network
 from engram.memory.sources import (
@@ -25,7 +25,6 @@ from engram.memory.sources import (
 )
 from engram.memory.training import Trainer, TrainingPlan
 from engram.memory.unet import UNetConfig
-from engram.posterior import Amortised, Evidence, Replacement, Sampler
 
 Images = NDArray[np.uint8] | NDArray[np.float32]
 Progress = Callable[[int, float, float], None]
@@ -193,12 +192,8 @@ def sample_memory(
     """(count, C, H, W) unconditional samples in [0, 1]."""
     if count < 1:
         raise InputError(f"count={count}: ask for at least 1 sample")
-    height, width = size or (memory.card.height, memory.card.width)
-    nothing = torch.zeros(1, 1, height, width)
-    evidence = Evidence(torch.zeros(1, memory.channels, height, width), nothing, nothing)
-    guidance = Amortised() if memory.conditioned else Replacement()
-    drawn = Sampler(guidance, steps).draw(memory, evidence, count, seed=seed)
-    return np.asarray(((drawn.particles.numpy() + 1) / 2).clip(0, 1), np.float32)
+    images = dream(memory, count, seed=seed, steps=steps, size=size)
+    return np.asarray((images.numpy() + 1) / 2, np.float32)
 
 
 def write_sheet(images: NDArray[np.float32], path: Path, *, scale: int = 2) -> Path:

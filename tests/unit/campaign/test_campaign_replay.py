@@ -34,7 +34,7 @@ def _work(campaign, steps):
     return cells
 
 
-@pytest.mark.parametrize("policy", ["random", "gp", "learner"])
+@pytest.mark.parametrize("policy", ["random", "gp", "em-ptdm", "learner"])
 def test_interrupted_and_resumed_gives_the_same_suggestions(create, reopen, learner, policy):
     whole = _work(create("whole", policy=policy, budget=25, seed=4), range(10))
     create("parts", policy=policy, budget=25, seed=4)
