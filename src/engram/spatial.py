@@ -260,31 +260,30 @@ def expected_finds(
     cells: NDArray[np.intp],
     available: NDArray[np.bool_],
     left: int,
+    discount: float = 1.0,
 ) -> Array:
     r"""Finds to be expected from ``left`` measurements if some cell is the next of them.
 
     Looks past the next measurement: after cell x has shown y, the other ``left - 1`` go to
-    the most probable cells, all at once,
+    the most probable cells, all at once, and count ``discount`` :math:`\gamma` each,
 
-    .. math::  v(x) = p_x + \sum_{y \in \{0, 1\}} P(y)\, \max_{|S| = left - 1}
+    .. math::  v(x) = p_x + \gamma \sum_{y \in \{0, 1\}} P(y)\, \max_{|S| = left - 1}
                \sum_{z \in S} p(z \mid x, y) , \quad p = \mathrm{clip}(mean, 0, 1) .
 
-    This is exact for ``cells`` (whose ``response`` (len(cells), n_cells) is given); for the
-    others the second measurement learns nothing from the first. mean, available : (n_cells,)
+    This is exact for ``cells``, whose ``response`` (len(cells), n_cells) is given; for the
+    others the measurement counts as if it told nothing. mean, available : (n_cells,)
     """
-    p = np.where(available, np.clip(mean, 0.0, 1.0), 0.0)
+    p = np.clip(mean, 0.0, 1.0)
     others = min(left, int(available.sum())) - 1
     if others < 1:
-        return np.clip(mean, 0.0, 1.0)
-    ranked = np.sort(p)[::-1]
-    total = ranked[:others].sum() + np.minimum(np.clip(mean, 0.0, 1.0), ranked[others])
-    value = p[cells].copy()
+        return np.asarray(p)
+    ranked = np.sort(p[available])[::-1]
+    future = ranked[:others].sum() + np.minimum(p, ranked[others]) - p
+    future[cells] = 0.0
     for outcome, chance in ((1.0, p[cells]), (0.0, 1 - p[cells])):
-        after = mean + response * (outcome - mean[cells])[:, None]
-        np.clip(after, 0.0, 1.0, out=after)
+        after = np.clip(mean + response * (outcome - mean[cells])[:, None], 0.0, 1.0)
         after[:, ~available] = 0.0
         after[np.arange(len(cells)), cells] = 0.0
         after.partition(after.shape[1] - others, axis=1)
-        value += chance * after[:, -others:].sum(axis=1)
-    total[cells] = value
-    return np.asarray(total)
+        future[cells] += chance * after[:, -others:].sum(axis=1)
+    return np.asarray(p + discount * future)
