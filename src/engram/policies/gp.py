@@ -20,15 +20,18 @@ from engram.scores import Scores
 from engram.spatial import SpatialModel, expected_finds
 
 CANDIDATES = 60
-"""Cells whose look-ahead is computed: half by probability, half by uncertainty."""
+"""Cells whose look-ahead is computed: half by probability, half by uncertainty. Both halves
+are needed: the most probable cells alone lie around what has been found already."""
 ACQUISITIONS = ("lookahead", "ucb", "probability")
 
 
 class GaussianProcess(Policy):
     """Gaussian process with look-ahead, upper-confidence or plain probability acquisition.
 
-    total of ``lookahead`` : finds to be expected within the remaining budget
-    total of ``ucb``       : mean + bonus x standard deviation
+    total of ``lookahead``   : finds to be expected within the remaining budget, those after
+                               the next measurement counting ``discount`` each
+    total of ``ucb``         : mean + ``bonus`` x standard deviation
+    total of ``probability`` : mean
     """
 
     name = "gp"
@@ -40,6 +43,7 @@ class GaussianProcess(Policy):
         seed: int = 0,
         *,
         acquisition: str = "lookahead",
+        discount: float = 0.6,
         bonus: float = 0.5,
         nu: float = 1.5,
     ) -> None:
@@ -48,7 +52,9 @@ class GaussianProcess(Policy):
             raise InputError(
                 f"acquisition={acquisition!r}: choose one of {', '.join(ACQUISITIONS)}"
             )
-        self.acquisition, self.bonus = acquisition, bonus
+        if not 0 <= discount <= 1:
+            raise InputError(f"discount={discount}: give a number from 0 to 1")
+        self.acquisition, self.discount, self.bonus = acquisition, discount, bonus
         self.model = SpatialModel(grid, nu=nu)
         self._place = np.full(grid.n_cells, grid.n_cells)
         order = spread_order(grid, self.seed)
@@ -75,4 +81,5 @@ class GaussianProcess(Policy):
         ]
         candidates = np.unique(np.concatenate(first))
         response = self.model.response(candidates)
-        return expected_finds(mean, response, candidates, available, self.budget - self.t)
+        left = self.budget - self.t
+        return expected_finds(mean, response, candidates, available, left, self.discount)

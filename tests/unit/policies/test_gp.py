@@ -151,6 +151,8 @@ def test_wrong_input_is_named() -> None:
         model.fit([[0, 0]], [np.nan])
     with pytest.raises(InputError, match="acquisition='best'"):
         GaussianProcess(Grid(4, 4), 3, acquisition="best")
+    with pytest.raises(InputError, match="discount=2"):
+        GaussianProcess(Grid(4, 4), 3, discount=2)
 
 
 def test_refits_are_frequent_at_first_and_bounded_in_number() -> None:
@@ -160,24 +162,25 @@ def test_refits_are_frequent_at_first_and_bounded_in_number() -> None:
     assert all(last_refit(n) == n for n in at)
 
 
-def test_look_ahead_is_the_sum_over_both_outcomes() -> None:
+@pytest.mark.parametrize("discount", [1.0, 0.6, 0.0])
+def test_look_ahead_is_the_sum_over_both_outcomes(discount: float) -> None:
     rng = np.random.default_rng(4)
     n, left = 7, 4
     mean, response = rng.uniform(-0.1, 1.1, n), rng.normal(0, 0.4, (3, n))
     available = np.array([True, True, False, True, True, True, True])
     cells = np.array([0, 3, 5])
-    total = expected_finds(mean, response, cells, available, left)
+    total = expected_finds(mean, response, cells, available, left, discount)
     for row, x in zip(response, cells, strict=True):
         p = np.clip(mean[x], 0, 1)
         value = p
         for y, chance in ((1, p), (0, 1 - p)):
             after = np.clip(mean + row * (y - mean[x]), 0, 1)
             others = [after[z] for z in np.flatnonzero(available) if z != x]
-            value += chance * sum(sorted(others)[::-1][: left - 1])
+            value += discount * chance * sum(sorted(others)[::-1][: left - 1])
         assert total[x] == pytest.approx(value)
     known = np.clip(mean, 0, 1)
     others = sorted((known[z] for z in np.flatnonzero(available) if z != 1), reverse=True)
-    assert total[1] == pytest.approx(known[1] + sum(others[: left - 1]))
+    assert total[1] == pytest.approx(known[1] + discount * sum(others[: left - 1]))
 
 
 def test_with_one_measurement_left_the_most_probable_cell_is_best() -> None:
