@@ -26,7 +26,6 @@ STREAMS = {
     "task": 6,
     "holdout": 7,
     "refresh": 8,
-    "consolidate": 9,
 }
 
 

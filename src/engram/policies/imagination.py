@@ -17,7 +17,7 @@ from torch import Tensor
 from engram.grid import Grid
 from engram.memory.denoiser import Denoiser, Known
 from engram.observation import Observations
-from engram.posterior import GUIDANCES, Evidence, Sampler, pinned
+from engram.posterior import GUIDANCES, Draw, Evidence, Sampler, pinned
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Imagination:
         self.evaluations += drawn.evaluations * self.plan.particles / 16
         return self.particles
 
-    def draw(self, denoiser: Denoiser, evidence: Evidence, query: int):  # type: ignore[no-untyped-def]
+    def draw(self, denoiser: Denoiser, evidence: Evidence, query: int) -> Draw:
         """Fresh particles; does not touch the kept ones."""
         return self.sampler.draw(
             denoiser, evidence, self.plan.particles, seed=self.seed, path=(query,)

@@ -122,8 +122,7 @@ class PaperSearch(Policy):
             return
         evidence, known = evidence_of(rest), known_of(rest)
         samples = self.imagination.draw(self.denoiser(known), evidence, due).particles
-        cells = [item.cell for item in held]
-        before = self._held_out_evidence(samples, held, cells)
+        before = self._held_out_evidence(samples, held)
         saved = self.transient.state()
         examples = Examples(
             samples,
@@ -132,7 +131,7 @@ class PaperSearch(Policy):
         )
         self.transient.adapt(self.memory, examples, self.settings.adapt, seed=self.seed, path=due)
         after_samples = self.imagination.draw(self.denoiser(known), evidence, due).particles
-        after = self._held_out_evidence(after_samples, held, cells)
+        after = self._held_out_evidence(after_samples, held)
         accepted = after >= before
         if not accepted:
             self.transient.restore(saved)
@@ -154,19 +153,17 @@ class PaperSearch(Policy):
         rest = self.observations.subset(i for i in range(self.t) if i not in held)
         return rest, [self.observations.items[i] for i in sorted(held)]
 
-    def _held_out_evidence(
-        self, samples: Tensor, held: list[Observation], cells: list[tuple[int, int]]
-    ) -> float:
+    def _held_out_evidence(self, samples: Tensor, held: list[Observation]) -> float:
         """Mean predictive log-likelihood of held-out outcomes under the samples."""
         probability = self._score(samples, 0.0).probability
         values = [
-            log_likelihood(item.outcome, float(probability[self.grid.index(cell)]))
-            for item, cell in zip(held, cells, strict=True)
+            log_likelihood(item.outcome, float(probability[self.grid.index(item.cell)]))
+            for item in held
         ]
         return float(np.mean(values))
 
     def state(self) -> dict[str, Tensor]:
-        """h, the kept particles and the reward network."""
+        """h and the kept particles; the reward model is rebuilt from the observations."""
         out = {f"h/{k}": v for k, v in self.transient.state().items()}
         if self.imagination.particles is not None:
             out["particles"] = self.imagination.particles
@@ -177,8 +174,8 @@ class PaperSearch(Policy):
         self.transient.restore({k[2:]: v for k, v in state.items() if k.startswith("h/")})
         self.imagination.particles = state.get("particles")
         contents: NDArray[np.float32] = self.grid.to_model(observations.contents)
-        if len(observations):
-            self.reward.update(contents, observations.outcomes)
+        for n in range(1, len(observations) + 1):
+            self.reward.update(contents[:n], observations.outcomes[:n])
 
 
 def paper_settings(preset: str, memory: PermanentMemory) -> PaperSettings:
