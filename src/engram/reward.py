@@ -32,19 +32,25 @@ class AffineReward:
     For cells of one pixel. An affine reward commutes with expectation,
     :math:`\mathbb E[r(x)] = r(\mathbb E[x])`, so the posterior mean of one evaluation gives
     the probability of target without any sample. Until both outcomes were seen it assumes
-    that bright content (1 in model units) is target.
+    that bright content (1 in model units) is target; ``prior`` (channels,) weighs the channels
+    for that, equally by default.
     """
 
-    def __init__(self, channels: int = 1, strength: float = 0.5) -> None:
-        self.weights = np.full(channels, 0.5 / channels)
-        self.bias, self.strength = 0.5, strength
+    def __init__(
+        self,
+        channels: int = 1,
+        strength: float = 0.5,
+        prior: NDArray[np.float64] | None = None,
+    ) -> None:
+        weights = np.full(channels, 1 / channels) if prior is None else prior
+        self._start = np.append(0.5 * weights, 0.5)
+        self.weights, self.bias, self.strength = self._start[:-1], 0.5, strength
 
     def update(self, contents: NDArray[np.float32], outcomes: NDArray[np.float64]) -> None:
         x = contents.reshape(len(contents), contents.shape[1], -1).mean(axis=2).astype(float)
-        prior = np.append(np.full(x.shape[1], 0.5 / x.shape[1]), 0.5)
         design = np.column_stack([x, np.ones(len(x))])
         gram = design.T @ design + self.strength * np.eye(design.shape[1])
-        solution = np.linalg.solve(gram, design.T @ outcomes + self.strength * prior)
+        solution = np.linalg.solve(gram, design.T @ outcomes + self.strength * self._start)
         self.weights, self.bias = solution[:-1], float(solution[-1])
 
     def predict(self, contents: NDArray[np.float32]) -> NDArray[np.float64]:

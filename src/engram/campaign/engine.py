@@ -26,20 +26,20 @@ SAVE_EVERY = 25
 _STATE, _EVIDENCE, _FORECAST = "state.", "log.evidence", "log.forecast"
 
 
-def load_prior(spec: Spec) -> PermanentMemory | None:
-    """The memory of a campaign, only if it is the very one the campaign was created with."""
+def load_prior(spec: Spec) -> list[PermanentMemory] | None:
+    """The memories of a campaign, only if they are the very ones it was created with."""
     if not POLICIES[spec.policy].needs_memory:
         return None
-    from engram.memory.library import load_memory
+    from engram.memory.library import fingerprint, load_memories
 
-    memory = load_memory(spec.prior)
-    if memory.card.sha256 != spec.prior_sha256:
+    present = fingerprint(spec.prior)
+    if present != spec.prior_sha256:
         raise InputError(
             f"memory {spec.prior!r} has changed since the campaign was created (its hash is "
-            f"{memory.card.sha256[:12]}, the campaign needs {spec.prior_sha256[:12]}); bring the "
+            f"{present[:12]}, the campaign needs {spec.prior_sha256[:12]}); bring the "
             "old file back or create a new campaign"
         )
-    return memory
+    return load_memories(spec.prior)
 
 
 class Engine:
@@ -56,7 +56,7 @@ class Engine:
         self.replayed = 0
         self._policy: Policy | None = None
         self._keys: list[str] = []
-        self._prior: PermanentMemory | None = None
+        self._prior: list[PermanentMemory] | None = None
 
     def policy(self, state: State) -> Policy:
         """The policy after every measurement in force."""

@@ -68,8 +68,8 @@ def describe(
 
 
 def _expected_content(grid: Grid, view: View, pick: Suggestion) -> list[float] | None:
-    """Mean over the cell's pixels of each channel, or None when the policy imagines nothing."""
-    if view.mean is None:
+    """Mean over the cell's pixels of each channel, or None when no content is imagined."""
+    if view.mean is None or view.shows != "content":
         return None
     return [round(float(v), 5) for v in grid.content_of(view.mean, pick.cell).mean(axis=(1, 2))]
 
@@ -101,7 +101,7 @@ def _picture(state: State, view: View, pick: Suggestion) -> dict[str, Any]:
         ],
     }
     if view.mean is not None:
-        picture["mean"] = table(_per_cell(grid, view.mean))
+        picture["mean"], picture["shows"] = table(_per_cell(grid, view.mean)), view.shows
     if view.particles is not None:
         cells = _per_cell(grid, view.particles)
         picture["spread"] = table(cells.std(axis=0))
@@ -148,7 +148,7 @@ def draw(explanation: dict[str, Any], path: Path) -> None:
     picture = explanation["picture"]
     panels = [("chance of target", picture["probability"], True)]
     if "mean" in picture:
-        panels.append(("expected content", picture["mean"], False))
+        panels.append((f"expected {picture.get('shows', 'content')}", picture["mean"], False))
     if "spread" in picture:
         panels.append(("spread of samples", picture["spread"], False))
     for i, sample in enumerate(picture.get("samples", ()), 1):

@@ -60,10 +60,9 @@ def _checked_spec(
         raise InputError(f"unknown policy {policy!r}; choose one of {', '.join(POLICIES)}")
     memory: dict[str, Any] = {}
     if prior is not None or POLICIES[policy].needs_memory:
-        from engram.memory.library import DEFAULT_MEMORY, memory_path, read_card
+        from engram.memory.library import DEFAULT_MEMORY, candidates, fingerprint, memory_path
 
-        named = prior or DEFAULT_MEMORY
-        path = memory_path(named)
-        known = named if path.stem == named else str(path.resolve())
-        memory = {"prior": known, "prior_sha256": read_card(named).sha256}
+        names = candidates(prior or DEFAULT_MEMORY)
+        known = [n if memory_path(n).stem == n else str(memory_path(n).resolve()) for n in names]
+        memory = {"prior": "+".join(known), "prior_sha256": fingerprint(prior or DEFAULT_MEMORY)}
     return Spec(grid, budget, policy, version=__version__, **memory, **terms)

@@ -53,7 +53,7 @@ def demo(
     """Search a ball task with EM-PTDM, DiffATD and at random; write a report to look at."""
     from engram.bench.choices import parse_policies
     from engram.bench.units import row_of
-    from engram.memory.library import read_card
+    from engram.memory.library import read_cards
     from engram.report import write_report
     from engram.report.files import write_all
     from engram.tasks.balls import ball_task
@@ -62,7 +62,7 @@ def demo(
     common.check_seed(seed)
     truth = ball_task(task)
     truth.grid.check_budget(budget)
-    read_card(prior)
+    read_cards(prior)
     choices = parse_policies(POLICIES, preset="default", prior=prior)
     with common.keeps("nothing was written"):
         traces = _run([Search(choice, task, budget, seed) for choice in choices])

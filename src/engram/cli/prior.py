@@ -64,6 +64,7 @@ def info(name: Annotated[str, typer.Argument(help="Name or file.")], json: Json 
         "size": f"{_size(card)} (height, width, channels)",
         "range": f"{card.range[0]:g} to {card.range[1]:g}",
         "kind": _kind(card),
+        "imagines": f"cells: {', '.join(card.layers)}" if card.layers else "pixels",
         "parameters": f"{card.parameters:,}",
         "training": f"{card.steps:,} steps, seed {card.seed}",
         "held-out loss": f"{card.loss:g}",
@@ -80,7 +81,13 @@ def info(name: Annotated[str, typer.Argument(help="Name or file.")], json: Json 
 @app.command()
 def train(
     context: typer.Context,
-    source: Annotated[str, typer.Argument(help="Image folder, .npz, idx file, or 'scenes'.")],
+    source: Annotated[
+        list[str],
+        typer.Argument(
+            help="Image folder, .npz, idx file, or 'scenes'; for --sees photo archives or folders, "
+            "for --sees map tables."
+        ),
+    ],
     name: Annotated[str, typer.Option(help="Name of the memory.")],
     out: Annotated[
         Path | None, typer.Option(help="Weights file (default: in your library).")
@@ -90,6 +97,15 @@ def train(
     key: Annotated[str | None, typer.Option(help="Array of an .npz file.")] = None,
     affine: Annotated[float, typer.Option(help="Random moves of the images, 0 to 1.")] = 0.0,
     collage: Annotated[float, typer.Option(help="Share of collages of several, 0 to 1.")] = 0.0,
+    sees: Annotated[
+        str, typer.Option(help="What it imagines: pixels, or cells of a photo or map.")
+    ] = "pixels",
+    cell: Annotated[int, typer.Option(help="Pixels per side of a cell (photo, map).")] = 2,
+    exclude: Annotated[
+        list[str] | None, typer.Option(help="Target species that no map may show (map).")
+    ] = None,
+    count: Annotated[int, typer.Option(help="Number of maps (map).")] = 6000,
+    start: Annotated[str | None, typer.Option(help="Memory to go on from.")] = None,
     widths: Annotated[str, typer.Option(help="Channels per resolution.")] = "48,96",
     patch: Annotated[int, typer.Option(help="Pixels folded into one position.")] = 2,
     steps: Annotated[int, typer.Option(help="Optimiser steps.")] = 8000,
@@ -113,7 +129,15 @@ def train(
 ) -> None:
     """Train a memory; an interrupted training goes on when the same command is given again."""
     from engram._threads import set_threads
-    from engram.memory.recipes import note_of, sample_memory, source_from, train_memory, write_sheet
+    from engram.memory.library import load_memory
+    from engram.memory.recipes import (
+        cell_source_from,
+        note_of,
+        sample_memory,
+        source_from,
+        train_memory,
+        write_sheet,
+    )
     from engram.memory.training import TrainingPlan
     from engram.memory.unet import UNetConfig
 
@@ -127,15 +151,27 @@ def train(
         raise InputError(f"patch={patch}, samples={samples}: give at least 1")
     if not 0 < rate < 1:
         raise InputError(f"rate={rate}: give a number between 0 and 1")
-    images = source_from(
-        source,
-        size=None if size is None else common.parse_pair(size, "size"),
-        channels=channels,
-        affine=affine,
-        collage=collage,
-        key=key,
+    pair = None if size is None else common.parse_pair(size, "size")
+    if sees != "pixels":
+        if pair is not None and pair[0] != pair[1]:
+            raise InputError(f"size={size}: areas of a memory of cells are square")
+        side = 64 if pair is None else pair[0]
+        images = cell_source_from(
+            source, sees, cell=cell, size=side, exclude=exclude or (), count=count, seed=seed
+        )
+    elif len(source) > 1:
+        raise InputError(f"{len(source)} sources given; a memory of pixels is trained on one")
+    else:
+        images = source_from(
+            source[0], size=pair, channels=channels, affine=affine, collage=collage, key=key
+        )
+    plan = TrainingPlan(
+        steps=steps,
+        batch=batch,
+        learning_rate=rate,
+        seed=seed,
+        emphasis=float(max(1, len(images.layers))),
     )
-    plan = TrainingPlan(steps=steps, batch=batch, learning_rate=rate, seed=seed)
     config = UNetConfig.for_image(
         images.shape[0], conditioned=conditioned, patch=patch, widths=layers
     )
@@ -154,6 +190,7 @@ def train(
             name=name,
             summary=summary or f"trained on {images.description}",
             licence=licence,
+            start=None if start is None else load_memory(start),
             recipe=shlex.join(["engram", *(context.obj or sys.argv[1:])]),
             checkpoint=checkpoint,
             progress=lambda step, loss, held: bar.update(

@@ -5,14 +5,19 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from engram.errors import WeightsError
+from engram.errors import InputError, WeightsError
+from engram.memory.layers import checked_layers
 
 FORMAT = "engram-memory-1"
 
 
 @dataclass(frozen=True)
 class Card:
-    """Everything a user should know of a permanent memory before trusting it."""
+    """Everything a user should know of a permanent memory before trusting it.
+
+    layers : what its channels are, for a memory of cells (``memory.layers``); empty for a
+        memory of pixels, whose channels are the content itself
+    """
 
     name: str
     summary: str
@@ -32,9 +37,10 @@ class Card:
     recipe: str = ""
     format: str = FORMAT
     history: list[dict[str, Any]] = field(default_factory=list)
+    layers: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "range": list(self.range)}
+        return {**asdict(self), "range": list(self.range), "layers": list(self.layers)}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], origin: str) -> Card:
@@ -44,6 +50,7 @@ class Card:
                 f"expected {FORMAT!r})"
             )
         try:
-            return cls(**{**data, "range": tuple(data["range"])})
-        except (TypeError, KeyError) as error:
+            layers = checked_layers(data.get("layers", ()))
+            return cls(**{**data, "range": tuple(data["range"]), "layers": layers})
+        except (TypeError, KeyError, InputError) as error:
             raise WeightsError(f"{origin} is not a valid memory card: {error}") from error

@@ -67,8 +67,10 @@ class _Lessons:
 
     description = "posterior samples of finished tasks and rehearsed samples of the old memory"
 
-    def __init__(self, lessons: Tensor, dreams: Tensor, plan: ConsolidationPlan) -> None:
-        self.lessons, self.dreams, self.plan = lessons, dreams, plan
+    def __init__(
+        self, lessons: Tensor, dreams: Tensor, plan: ConsolidationPlan, layers: tuple[str, ...]
+    ) -> None:
+        self.lessons, self.dreams, self.plan, self.layers = lessons, dreams, plan, layers
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -119,7 +121,8 @@ def consolidate(
             f"posterior samples of {lessons.shape[2]}x{lessons.shape[3]} pixels; memory "
             f"{memory.card.name!r} was trained at {memory.card.height}x{memory.card.width}"
         )
-    source = _Lessons(lessons, dream(memory, plan.rehearsed, seed=plan.seed), plan)
+    dreams = dream(memory, plan.rehearsed, seed=plan.seed)
+    source = _Lessons(lessons, dreams, plan, memory.card.layers)
     network = deepcopy(memory.denoiser.network).requires_grad_(True)
     training = TrainingPlan(
         steps=plan.steps,

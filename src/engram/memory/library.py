@@ -1,7 +1,8 @@
 """The library of memories: those shipped in the package, and files the user trained.
 
 A memory is found by name in the folders of the library (the package's own first, then the
-user's, ``$ENGRAM_HOME/memories`` or ``~/.engram/memories``) or by the path of its file.
+user's, ``$ENGRAM_HOME/memories`` or ``~/.engram/memories``) or by the path of its file. Where
+several may apply to an area, ``universal+digits`` names the candidates, ``auto`` all there are.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 SHIPPED = Path(__file__).resolve().parent.parent / "weights"
 DEFAULT_MEMORY = "universal"
+AUTO = "auto"
+"""Stands for every memory of the library: the one that explains the first measurements best."""
 
 
 def user_folder() -> Path:
@@ -78,3 +82,33 @@ def load_memory(name: str = DEFAULT_MEMORY) -> PermanentMemory:
     """Load a memory by name or path; the same file is read once per process."""
     path = memory_path(name).resolve()
     return _loaded(path, path.stat().st_mtime)
+
+
+def candidates(prior: str) -> list[str]:
+    """Names of the memories that a prior stands for: one, ``a+b+c``, or all for ``auto``."""
+    if prior == AUTO:
+        names = sorted(memory_files(), key=lambda name: (name != DEFAULT_MEMORY, name))
+    else:
+        one = prior in memory_files() or Path(prior).is_file()
+        names = [prior] if one else prior.split("+")
+    if len(set(names)) < len(names):
+        raise InputError(f"prior {prior!r} names a memory twice")
+    for name in names:
+        memory_path(name)
+    return names
+
+
+def read_cards(prior: str) -> dict[str, Card]:
+    """Name -> card of every memory that a prior stands for."""
+    return {name: read_card(name) for name in candidates(prior)}
+
+
+def load_memories(prior: str) -> list[PermanentMemory]:
+    """Every memory that a prior stands for."""
+    return [load_memory(name) for name in candidates(prior)]
+
+
+def fingerprint(prior: str) -> str:
+    """Hash of the memories that a prior stands for: that of the file where it is one."""
+    hashes = [card.sha256 for card in read_cards(prior).values()]
+    return hashes[0] if len(hashes) == 1 else sha256("+".join(hashes).encode()).hexdigest()

@@ -25,6 +25,40 @@ def fresh_network(config: UNetConfig, seed: int) -> UNet:
         return UNet(config)
 
 
+def grown_network(parent: UNet, config: UNetConfig, seed: int) -> UNet:
+    """A network that begins with what ``parent`` knows; it may have more channels.
+
+    The parent's channels become the last ones: a memory of one channel goes on as the
+    presence layer of a memory of cells, and the new channels start without influence.
+    """
+    old, network = parent.config, fresh_network(config, seed)
+    same = replace(old, inputs=config.inputs, outputs=config.outputs) == config
+    if not same or config.outputs < old.outputs or not (old.conditioned and config.conditioned):
+        raise InputError(
+            f"a network of {config.to_dict()} cannot start from one of {old.to_dict()}: both have "
+            "to take measurements and to have the same widths, blocks and patch"
+        )
+    state, folded = dict(parent.state_dict()), config.patch**2
+    shift = config.outputs - old.outputs
+    x_t = [shift + c for c in range(old.outputs)]
+    values = [config.outputs + c for c in x_t]
+    inputs = _folded([*x_t, *values, 2 * config.outputs], folded)
+    stem = torch.zeros_like(network.stem.weight)
+    stem[:, inputs] = state["stem.weight"]
+    outputs = _folded(x_t, folded)
+    for name in ("tail.head.weight", "tail.head.bias"):
+        grown = torch.zeros_like(network.get_parameter(name))
+        grown[outputs] = state[name]
+        state[name] = grown
+    network.load_state_dict({**state, "stem.weight": stem})
+    return network
+
+
+def _folded(channels: list[int], folded: int) -> list[int]:
+    """Positions of channels after ``pixel_unshuffle``."""
+    return [c * folded + k for c in channels for k in range(folded)]
+
+
 class PermanentMemory:
     """A frozen denoiser and what is known of it. Implements ``Denoiser``."""
 

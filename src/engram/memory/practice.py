@@ -10,6 +10,8 @@ search-time masks will be.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -38,10 +40,12 @@ class Episodes:
         self.masks = images.new_zeros(images.shape[0], 1, *images.shape[2:])
         self.limit = torch.zeros(images.shape[0])  # measured share at which a search ends
 
-    def advance(self, mean: Tensor, fresh: Tensor, generator: torch.Generator) -> None:
+    def advance(
+        self, mean: Tensor, fresh: Callable[[int], Tensor], generator: torch.Generator
+    ) -> None:
         """Measure what ``mean`` (N, C, H, W) suggests; finished searches restart.
 
-        ``fresh`` (N, C, H, W) supplies the images of new searches.
+        ``fresh`` draws that many images (., C, H, W) for new searches.
         """
         n, _, h, w = self.masks.shape
         u = torch.rand(n, 4, generator=generator)
@@ -60,13 +64,13 @@ class Episodes:
         self.masks.clamp_(max=1.0)
         self._restart(fresh, generator)
 
-    def _restart(self, fresh: Tensor, generator: torch.Generator) -> None:
+    def _restart(self, fresh: Callable[[int], Tensor], generator: torch.Generator) -> None:
         done = self.masks.mean(dim=(1, 2, 3)) >= self.limit
         count = int(done.sum())
         if not count:
             return
         h, w = self.masks.shape[2:]
-        self.images[done] = fresh[:count]
+        self.images[done] = fresh(count)
         self.limit[done] = 0.05 + 0.35 * torch.rand(count, generator=generator)
         # A search starts with one random cell, a third of them with about a percent more: an
         # empty mask is left to the unconditional model.

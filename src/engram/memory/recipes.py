@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from engram.errors import InputError
 from engram.memory.card import Card
 from engram.memory.consolidation import dream
 from engram.memory.denoiser import NetworkDenoiser
-from engram.memory.permanent import PermanentMemory, fresh_network
+from engram.memory.permanent import PermanentMemory, fresh_network, grown_network
 from engram.memory.sources import (
     ArraySource,
     SceneSource,
@@ -31,6 +32,9 @@ Progress = Callable[[int, float, float], None]
 """Called with (steps done, smoothed loss, last held-out loss)."""
 
 SCENES = "scenes"
+SEES = ("pixels", "photo", "map")
+"""What a memory is trained to imagine: pixels, or cells of photographs or of maps."""
+PLANNED = ("steps", "batch", "learning_rate", "seed", "emphasis")
 DEFAULT_SIZE = (32, 32)
 HELD_OUT_CHECKS = 20
 """How often the held-out loss is measured in the course of a training."""
@@ -82,6 +86,37 @@ def source_from(
     return ArraySource(images, description=description, affine=affine, collage=collage)
 
 
+def cell_source_from(
+    origins: Sequence[str | Path],
+    sees: str,
+    *,
+    cell: int = 2,
+    size: int = 64,
+    exclude: Sequence[str] = (),
+    count: int = 6000,
+    seed: int = 0,
+) -> Source:
+    """Training areas of a memory of cells (``memory.cell_sources``).
+
+    sees    : ``photo`` (photographs: zip archives, .npz files, folders) or ``map`` (maps of
+        species from occurrence tables)
+    cell    : pixels per side of a cell;  size : pixels per side of an area
+    exclude : species that are left out (the targets);  count : number of maps
+    """
+    from engram.memory.cell_sources import MapSource, PhotoSource
+    from engram.memory.datasets import PRIOR_PLAN, photographs, species_maps
+
+    paths = [Path(origin) for origin in origins]
+    if sees == "photo":
+        photos = photographs(paths, size, seed=seed)
+        return PhotoSource(photos.images, cell, f"{photos.description}, with invented targets")
+    if sees == "map":
+        plan = replace(PRIOR_PLAN, size=size, block=cell)
+        maps = species_maps(paths, exclude=exclude, count=count, plan=plan, seed=seed)
+        return MapSource(maps.images, cell, maps.description)
+    raise InputError(f"sees={sees!r}: choose one of {', '.join(SEES)}")
+
+
 def _with_channels(images: Images, channels: int | None) -> Images:
     """(n, H, W[, C]) with the wanted number of channels: averaged or repeated."""
     if images.ndim == 3:
@@ -104,17 +139,24 @@ def train_memory(
     summary: str,
     licence: str,
     recipe: str = "",
+    start: PermanentMemory | None = None,
     checkpoint: Path | None = None,
     progress: Progress | None = None,
 ) -> PermanentMemory:
     """Train a memory to the end of the plan; the averaged network with its complete card.
+
+    ``start`` is a memory to go on from; it may have fewer channels (``grown_network``).
 
     With ``checkpoint`` an interrupted training goes on where it stopped; a checkpoint of
     another training (other data, network or plan) is refused.
     """
     if not name:
         raise InputError("a memory needs a name")
-    trainer = Trainer(fresh_network(config, plan.seed), source, plan)
+    if start is None:
+        network = fresh_network(config, plan.seed)
+    else:
+        network = grown_network(start.denoiser.network, config, plan.seed)
+    trainer = Trainer(network, source, plan)
     held_out = float("nan")
     every = max(1, plan.steps // HELD_OUT_CHECKS)
 
@@ -127,7 +169,7 @@ def train_memory(
         progress(step, loss, held_out)
 
     if checkpoint is not None:
-        _claim(checkpoint, source, config, plan)
+        _claim(checkpoint, source, config, plan, start)
     trainer.run(report, checkpoint)
     channels, height, width = source.shape
     card = Card(
@@ -145,6 +187,8 @@ def train_memory(
         steps=plan.steps,
         loss=round(trainer.held_out_loss(), 6),
         recipe=recipe,
+        parent="" if start is None else start.card.sha256,
+        layers=source.layers,
     )
     return PermanentMemory(NetworkDenoiser(trainer.averaged.network), card)
 
@@ -154,7 +198,13 @@ def note_of(checkpoint: Path) -> Path:
     return checkpoint.with_name(checkpoint.name + ".json")
 
 
-def _claim(checkpoint: Path, source: Source, config: UNetConfig, plan: TrainingPlan) -> None:
+def _claim(
+    checkpoint: Path,
+    source: Source,
+    config: UNetConfig,
+    plan: TrainingPlan,
+    start: PermanentMemory | None,
+) -> None:
     """Write what this training is beside its checkpoint, or compare with what is there."""
     wanted = {
         "data": source.description,
@@ -162,7 +212,8 @@ def _claim(checkpoint: Path, source: Source, config: UNetConfig, plan: TrainingP
         "affine": getattr(source, "affine", 0.0),
         "collage": getattr(source, "collage", 0.0),
         "network": config.to_dict(),
-        **{key: getattr(plan, key) for key in ("steps", "batch", "learning_rate", "seed")},
+        "start": "" if start is None else start.card.sha256,
+        **{key: getattr(plan, key) for key in PLANNED},
     }
     note = note_of(checkpoint)
     if not checkpoint.exists():
@@ -189,11 +240,19 @@ def sample_memory(
     steps: int = 50,
     size: tuple[int, int] | None = None,
 ) -> NDArray[np.float32]:
-    """(count, C, H, W) unconditional samples in [0, 1]."""
+    """(count, 1 or 3, H, W) pictures of unconditional samples, in [0, 1]."""
     if count < 1:
         raise InputError(f"count={count}: ask for at least 1 sample")
     images = dream(memory, count, seed=seed, steps=steps, size=size)
-    return np.asarray((images.numpy() + 1) / 2, np.float32)
+    return _pictures(np.asarray((images.numpy() + 1) / 2, np.float32), memory.card.layers)
+
+
+def _pictures(images: NDArray[np.float32], layers: Sequence[str]) -> NDArray[np.float32]:
+    """(n, C, H, W) -> something to look at: content and presence of cells side by side."""
+    if len(layers) < 2:
+        return images
+    content, presence = images[:, : 3 if "red" in layers else 1], images[:, -1:]
+    return np.concatenate([content, np.broadcast_to(presence, content.shape)], axis=3)
 
 
 def write_sheet(images: NDArray[np.float32], path: Path, *, scale: int = 2) -> Path:

@@ -98,6 +98,26 @@ def shape_group(rng: np.random.Generator, h: int, w: int) -> Array:
     return image
 
 
+def shape_rows(rng: np.random.Generator, h: int, w: int) -> Array:
+    """Equal shapes side by side in rows, with gaps: parked vehicles, moored boats, houses."""
+    yy, xx = _frame(h, w)
+    kind = str(rng.choice(("bar", "box", "ellipse", "cross")))
+    r, ratio = float(rng.uniform(1.2, 0.1 * min(h, w))), float(rng.uniform(0.35, 0.8))
+    tilt, turn = _grid_aligned(rng), float(rng.choice([0.0, np.pi / 2]))
+    along, across = r * rng.uniform(1.4, 3.0), r * rng.uniform(2.4, 8.0)
+    filled, middle = rng.uniform(0.3, 1.0), rng.uniform([0, 0], [h, w])
+    image = np.zeros((h, w), np.float32)
+    for row in range(int(rng.integers(1, 5))):
+        for place in range(int(rng.integers(3, 13))):
+            if rng.random() > filled:
+                continue
+            v, u = row * across, (place - 5) * along
+            cy = middle[0] + np.sin(tilt) * u + np.cos(tilt) * v
+            cx = middle[1] + np.cos(tilt) * u - np.sin(tilt) * v
+            image[stamp(kind, yy, xx, float(cy), float(cx), r, tilt + turn, ratio)] = 1.0
+    return image
+
+
 def mixed_shapes(rng: np.random.Generator, h: int, w: int) -> Array:
     """Shapes of different kinds and brightness over one another."""
     yy, xx = _frame(h, w)

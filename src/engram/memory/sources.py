@@ -23,9 +23,13 @@ IMAGE_SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp"}
 
 
 class Source(Protocol):
-    """Draws training images in the model's range [-1, 1]."""
+    """Draws training images in the model's range [-1, 1].
+
+    ``layers`` names the channels of a memory of cells; it is empty for pixels.
+    """
 
     description: str
+    layers: tuple[str, ...]
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -55,6 +59,8 @@ class ArraySource:
     (0 = as it is), so that a memory of centred objects knows off-centre ones too;
     ``collage`` is the share of draws that show several smaller images at once.
     """
+
+    layers: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -138,6 +144,8 @@ class ArraySource:
 
 class SceneSource:
     """Procedural scenes, new ones at every draw."""
+
+    layers: tuple[str, ...] = ()
 
     def __init__(self, height: int, width: int) -> None:
         self.height, self.width = height, width

@@ -34,7 +34,12 @@ Progress = Callable[[int, int, float], None]
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """How long and how to train."""
+    """How long and how to train.
+
+    episodes, resumed : shares of a batch that are searches under way, and the same areas again
+        at other noise levels;  noisy : share with noisy measurements
+    emphasis : weight of the last channel in the loss (presence, in a memory of cells)
+    """
 
     steps: int = 8000
     batch: int = 64
@@ -44,6 +49,7 @@ class TrainingPlan:
     episodes: float = 0.36
     resumed: float = 0.24
     noisy: float = 0.2
+    emphasis: float = 1.0
     checkpoint_every: int = 500
     seed: int = 0
 
@@ -82,6 +88,9 @@ class Trainer:
             network.parameters(), lr=plan.learning_rate, weight_decay=0.01, betas=(0.9, 0.98)
         )
         self.step_count, self.loss = 0, float("nan")
+        weights = torch.ones(source.shape[0])
+        weights[-1] = plan.emphasis
+        self._weights = (weights / weights.mean())[:, None, None]
         pool = max(1, round(plan.batch * plan.episodes)) if self.conditioned else 0
         generator = torch_generator(plan.seed, "train", 0)
         self.episodes = Episodes(source.draw(max(pool, 1), generator))
@@ -120,7 +129,7 @@ class Trainer:
         batch = self._batch(generator)
         eps = torch.randn(batch.x0.shape, generator=generator)
         target, v = self._velocities(batch, eps, generator)
-        loss = (v - target).square().mean()
+        loss = ((v - target).square() * self._weights).mean()
         for group in self.optimiser.param_groups:
             group["lr"] = self.plan.rate(self.step_count)
         self.optimiser.zero_grad(set_to_none=True)
@@ -130,7 +139,8 @@ class Trainer:
         self._average()
         if self.conditioned:
             mean = -v[: self.pool].detach()
-            self.episodes.advance(mean, self.source.draw(self.pool, generator), generator)
+            mean = mean[:, -1:] if self.source.layers else mean
+            self.episodes.advance(mean, lambda n: self.source.draw(n, generator), generator)
         self.step_count += 1
         value = float(loss.detach())
         self.loss = value if math.isnan(self.loss) else 0.98 * self.loss + 0.02 * value

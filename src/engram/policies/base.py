@@ -34,11 +34,14 @@ class View:
 
     mean      : (C, H, W) expected content in the grid's range, or None
     particles : (P, C, H, W) samples of the area in the grid's range, or None
+    shows     : what they are pictures of: the ``content``, or the ``target`` (low = none, high
+        = all) where a memory imagines that alone
     """
 
     scores: Scores
     mean: NDArray[np.float32] | None = None
     particles: NDArray[np.float32] | None = None
+    shows: str = "content"
 
 
 @dataclass
@@ -137,8 +140,8 @@ class Policy(ABC):
                 total = _damped(self.grid, total, [index])
         return picks
 
-    def observe(self, new: Observation | Iterable[Observation]) -> None:
-        """Take one or several measurements; all are checked before any is taken."""
+    def checked(self, new: Observation | Iterable[Observation]) -> list[Observation]:
+        """Measurements that may all be taken now."""
         items = [new] if isinstance(new, Observation) else list(new)
         seen: set[int] = set()
         for item in items:
@@ -146,6 +149,11 @@ class Policy(ABC):
             if index in seen:
                 raise InputError(f"cell ({item.cell[0]}, {item.cell[1]}) is given twice")
             seen.add(index)
+        return items
+
+    def observe(self, new: Observation | Iterable[Observation]) -> None:
+        """Take one or several measurements; all are checked before any is taken."""
+        items = self.checked(new)
         for item in items:
             index = self.grid.index(item.cell)
             p = float(self.current_scores().probability[index])

@@ -37,7 +37,7 @@ from engram.policies.gp import GaussianProcess
 from engram.policies.imagination import DrawPlan, Imagination, evidence_of
 from engram.policies.mixing import EvidenceMixture
 from engram.policies.outcome_h import OutcomeTransform
-from engram.policies.papersearch import PaperSearch, paper_settings, with_options
+from engram.policies.papersearch import PaperSearch, paper_settings, with_options, with_schedule
 from engram.posterior import Evidence
 from engram.reward import AffineReward
 from engram.scores import Scores, paper_scores
@@ -94,7 +94,9 @@ class EmPtdm(Policy):
         super().__init__(grid, budget, seed)
         self.memory, self.settings = memory, settings
         self.imagination = Imagination(grid, settings.draws, seed)
-        self.reward = AffineReward(grid.channels)
+        layers = memory.card.layers
+        presence = np.eye(len(layers))[-1] if layers else None
+        self.reward = AffineReward(grid.channels, prior=presence)
         self.rival = GaussianProcess(grid, budget, seed)
         self.rival.observations = self.observations
         self.transient = OutcomeTransform(grid, settings.strength)
@@ -248,7 +250,8 @@ def em_ptdm(
             f"unknown option(s) {', '.join(sorted(unknown))} of em-ptdm; known are "
             f"{', '.join(EmPtdmSettings.__dataclass_fields__)}"
         )
-    chosen = replace(EmPtdmSettings(), **options)  # type: ignore[arg-type]
+    usual = EmPtdmSettings()
+    chosen = replace(usual, **with_schedule(options, usual.schedule))  # type: ignore[arg-type]
     if chosen.views not in (1, TURNS):
         raise InputError(f"views={chosen.views}: choose 1 or {TURNS}")
     return EmPtdm(grid, budget, seed, memory=memory, settings=chosen)

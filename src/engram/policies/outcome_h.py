@@ -82,7 +82,8 @@ class OutcomeTransform:
         hits, blanks = np.zeros(self.grid.n_cells), np.zeros(self.grid.n_cells)
         for item in observations:
             index = self.grid.index(item.cell)
-            hits[index], blanks[index] = item.outcome, 1 - item.outcome
+            hit = float(item.outcome > 0)
+            hits[index], blanks[index] = hit, 1 - hit
         columns = [_logit(own), _logit(spatial[0], 0.03), 2 * spatial[1], np.ones(len(own))]
         for kernel in self.kernels:
             for kind in (hits, blanks):
@@ -98,7 +99,7 @@ class OutcomeTransform:
         """Keep what was known of the measured cells before they were measured."""
         for item in new:
             self._rows.append(features[self.grid.index(item.cell)])
-            self._hits.append(item.outcome)
+            self._hits.append(float(item.outcome > 0))
 
     def update(self, t: int) -> HUpdate | None:
         """Learn from all but the latest block, judge on it, keep or roll back.
@@ -151,6 +152,6 @@ def _logit(p: Array, floor: float = FLOOR) -> Array:
 
 
 def _evidence(rows: Array, hits: Array, zeta: Array) -> float:
-    """Mean log-likelihood of fractional outcomes."""
+    """Mean log-likelihood of the outcomes (1 = target)."""
     p = np.clip(expit(rows[:, 0] + rows @ zeta), FLOOR, 1 - FLOOR)
     return float((hits * np.log(p) + (1 - hits) * np.log(1 - p)).mean())

@@ -193,4 +193,12 @@ def with_options(settings: PaperSettings, **options: object) -> PaperSettings:
             f"unknown option(s) {', '.join(sorted(unknown))}; "
             f"known are {', '.join(PaperSettings.__dataclass_fields__)}"
         )
-    return replace(settings, **options)  # type: ignore[arg-type]
+    return replace(settings, **with_schedule(options, settings.schedule))  # type: ignore[arg-type]
+
+
+def with_schedule(options: dict[str, object], usual: UpdateSchedule) -> dict[str, object]:
+    """Options with ``schedule=adaptive`` or ``uniform`` read as the usual one of that kind."""
+    kind = options.get("schedule")
+    if not isinstance(kind, str):
+        return options
+    return {**options, "schedule": replace(usual, kind=kind)}

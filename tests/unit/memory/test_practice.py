@@ -28,11 +28,13 @@ def searched(images: torch.Tensor, steps: int = 12) -> Episodes:
     """Searches in which a stand-in network sees measured pixels only."""
     episodes = Episodes(images)
     g, fresh = generator(1), torch.zeros_like(images)
-    episodes.advance(torch.zeros_like(images), images, g)  # all begin with these images
+    episodes.advance(
+        torch.zeros_like(images), lambda n: images[:n], g
+    )  # all begin with these images
     for _ in range(steps):
         seen = episodes.masks * episodes.images
         mean = torch.nn.functional.avg_pool2d(seen, 3, stride=1, padding=1)
-        episodes.advance(mean, fresh, g)
+        episodes.advance(mean, lambda n: fresh[:n], g)
     return episodes
 
 
@@ -53,7 +55,7 @@ def test_searches_grow_and_start_again() -> None:
     shares, restarts = [], 0
     for _ in range(60):
         before = episodes.masks.sum(dim=(1, 2, 3))
-        episodes.advance(episodes.images, fresh, g)
+        episodes.advance(episodes.images, lambda n: fresh[:n], g)
         after = episodes.masks.sum(dim=(1, 2, 3))
         restarts += int((after < before).sum())
         grown = after[after >= before] - before[after >= before]
@@ -71,7 +73,7 @@ def test_most_searches_look_at_the_bright_side() -> None:
     images[..., :5] = 1.0
     episodes, g = Episodes(images), generator(0)
     for _ in range(5):
-        episodes.advance(images, images, g)
+        episodes.advance(images, lambda n: images[:n], g)
     left, right = episodes.masks[..., :5].sum(), episodes.masks[..., 5:].sum()
     assert left > 1.7 * right
 
@@ -81,7 +83,7 @@ def test_state_is_a_round_trip() -> None:
     one, two = searched(images), Episodes(torch.zeros_like(images))
     two.restore(one.state())
     for episodes in (one, two):
-        episodes.advance(episodes.images, images, generator(5))
+        episodes.advance(episodes.images, lambda n: images[:n], generator(5))
     assert torch.equal(one.masks, two.masks)
     assert torch.equal(one.images, two.images)
     assert torch.equal(one.limit, two.limit)

@@ -127,7 +127,7 @@ def test_unknown_options_are_named(
 
 def test_a_memory_of_other_channels_is_refused(memory: PermanentMemory) -> None:
     with pytest.raises(InputError, match="channel"):
-        make_policy("diffatd", Grid(8, 8, 3), 5, memory=memory)
+        make_policy("diffatd", Grid(8, 8), 5, memory=tiny_memory(3))
     with pytest.raises(InputError, match="needs a memory"):
         make_policy("diffatd", Grid(8, 8), 5)
 

@@ -1,0 +1,68 @@
+"""Layers: what a memory that works at one pixel per cell knows of a cell.
+
+An area of 128x128 colour pixels searched in blocks of 4x4 has 32x32 cells. A memory of cells
+imagines those instead of pixels: a summary of what a measurement shows (colour, contrast,
+density) and of what it says (share of target, presence). It is as fast as a memory of 32x32
+pixels, and knows that what is seen in a cell tells something about the cells beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engram.errors import InputError
+
+Array = NDArray[np.float32]
+Layer = Callable[[Array, Array], Array]
+"""(contents (n, C, h, w) in [0, 1], outcomes (n,)) -> (n,) in [0, 1]."""
+
+CONTRAST_GAIN = 4.0
+"""A standard deviation of a quarter of the range is full contrast."""
+
+
+def _colour(channel: int) -> Layer:
+    def mean(contents: Array, outcomes: Array) -> Array:
+        chosen = contents[:, min(channel, contents.shape[1] - 1)]
+        return np.asarray(chosen.mean(axis=(1, 2)), np.float32)
+
+    return mean
+
+
+def _contrast(contents: Array, outcomes: Array) -> Array:
+    grey = contents.mean(axis=1)
+    return np.asarray(np.minimum(CONTRAST_GAIN * grey.std(axis=(1, 2)), 1.0), np.float32)
+
+
+LAYERS: dict[str, Layer] = {
+    "red": _colour(0),
+    "green": _colour(1),
+    "blue": _colour(2),
+    "contrast": _contrast,
+    "density": lambda contents, outcomes: contents.mean(axis=(1, 2, 3)),
+    "share": lambda contents, outcomes: outcomes,
+    "presence": lambda contents, outcomes: (outcomes > 0).astype(np.float32),
+}
+"""Name -> how the layer is had from a measured cell."""
+
+PRESENCE = ("presence",)
+PHOTO = ("red", "green", "blue", "contrast", "share", "presence")
+MAP = ("density", "presence")
+
+
+def checked_layers(names: Sequence[str]) -> tuple[str, ...]:
+    """Layer names of a card; the last is always ``presence``, what is searched for."""
+    unknown = [name for name in names if name not in LAYERS]
+    if unknown:
+        raise InputError(f"unknown layer(s) {', '.join(unknown)}; known are {', '.join(LAYERS)}")
+    if names and names[-1] != "presence":
+        raise InputError(f"layers={','.join(names)}: the last one has to be presence")
+    return tuple(names)
+
+
+def layered(contents: Array, outcomes: Array, names: Sequence[str]) -> Array:
+    """(n, C, h, w) in [0, 1] and (n,) -> (n, len(names)) in [0, 1]."""
+    columns = [LAYERS[name](contents, outcomes) for name in names]
+    return np.stack(columns, axis=1).astype(np.float32)

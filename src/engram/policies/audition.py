@@ -1,0 +1,107 @@
+"""Several memories try out for an area: the one that explains the first measurements best stays.
+
+Each candidate forecasts every measurement before it is seen, with its own memory under the
+same policy. The leader by evidence suggests; after ``TRIAL`` measurements it goes on alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engram.errors import InputError
+from engram.grid import Grid
+from engram.observation import Observation, Observations
+from engram.policies.base import Policy, View
+from engram.scores import Scores
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from engram.memory.card import Card
+    from engram.memory.permanent import PermanentMemory
+
+TRIAL = 40
+"""Measurements after which the leader goes on alone."""
+SIZES = 1.5
+"""Memories made for areas this many times larger or smaller stay out when others fit."""
+
+
+def suited(memories: Sequence[PermanentMemory], grid: Grid) -> list[PermanentMemory]:
+    """The memories that can imagine an area, those of about its size if there are any."""
+    from engram.policies.lens import lens_for
+
+    def size(card: Card) -> float:
+        lens = lens_for(card, grid)
+        seen = grid if lens is None else lens.grid
+        return float(np.sqrt(card.height * card.width / (seen.height * seen.width)))
+
+    able = [m for m in memories if m.card.layers or m.channels in (1, grid.channels)]
+    fitting = [m for m in able if 1 / SIZES <= size(m.card) <= SIZES]
+    if not able:
+        names = ", ".join(m.card.name for m in memories)
+        raise InputError(
+            f"none of the memories {names} can imagine an area of {grid.channels} channels; "
+            "train one (engram prior train) or convert the area"
+        )
+    return fitting or able
+
+
+class Audition(Policy):
+    """Candidates of the same policy with different memories; the first wins a draw."""
+
+    def __init__(self, candidates: Sequence[tuple[str, Policy]]) -> None:
+        first = candidates[0][1]
+        super().__init__(first.grid, first.budget, first.seed)
+        self.name = first.name
+        self.candidates = dict(candidates)
+        self.evidence = np.zeros(len(candidates))
+        self._order = [name for name, _ in candidates]
+
+    @property
+    def leader(self) -> str:
+        """Name of the memory with the best evidence so far."""
+        scores = {name: self.evidence[self._order.index(name)] for name in self.candidates}
+        return max(self.candidates, key=lambda name: scores[name])
+
+    def scores(self) -> Scores:
+        return self.candidates[self.leader].current_scores()
+
+    def view(self) -> View:
+        return self.candidates[self.leader].view()
+
+    def learn(self, new: list[Observation]) -> None:
+        leader = self.candidates[self.leader]
+        noted = len(leader.log.updates)
+        for name, policy in self.candidates.items():
+            policy.observe(new)
+            self.evidence[self._order.index(name)] += sum(policy.log.evidence[-len(new) :])
+        self.log.updates += leader.log.updates[noted:]
+        self.log.evaluations = sum(p.log.evaluations for p in self.candidates.values())
+        if self.t >= TRIAL and len(self.candidates) > 1:
+            self._keep(self.leader)
+
+    def _keep(self, name: str) -> None:
+        self.candidates = {name: self.candidates[name]}
+
+    def state(self) -> dict[str, Tensor]:
+        from torch import from_numpy, tensor
+
+        out = {"evidence": from_numpy(self.evidence.copy())}
+        for name, policy in self.candidates.items():
+            number = self._order.index(name)
+            out[f"{number}/present"] = tensor(1)
+            out |= {f"{number}/{key}": value for key, value in policy.state().items()}
+        return out
+
+    def restore(self, observations: Observations, state: dict[str, Tensor]) -> None:
+        super().restore(observations, state)
+        self.evidence = state["evidence"].numpy().copy()
+        present = [name for i, name in enumerate(self._order) if f"{i}/present" in state]
+        self.candidates = {name: self.candidates[name] for name in present}
+        for name, policy in self.candidates.items():
+            prefix = f"{self._order.index(name)}/"
+            inside = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
+            policy.restore(Observations(self.grid, observations), inside)

@@ -1,0 +1,59 @@
+"""Several memories try out; the best by evidence stays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from engram import Grid, InputError, ball_task, make_policy, simulate
+from engram.memory.library import load_memory
+from engram.memory.permanent import PermanentMemory
+from engram.observation import Observations
+from engram.policies import audition
+from engram.policies.audition import Audition, suited
+from engram.testing import tiny_memory
+
+
+def named(memory: PermanentMemory, **changes: object) -> PermanentMemory:
+    return PermanentMemory(memory.denoiser, replace(memory.card, **changes))  # type: ignore[arg-type]
+
+
+def candidates() -> list[PermanentMemory]:
+    noise = named(tiny_memory(1), name="noise", height=32, width=32)
+    return [noise, load_memory("universal")]
+
+
+def test_the_better_memory_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audition, "TRIAL", 12)
+    task = ball_task(0)
+    policy = make_policy("em-ptdm", task.grid, 16, memory=candidates(), guard=False)
+    assert isinstance(policy, Audition)
+    trace = simulate(policy, task)
+    assert list(policy.candidates) == ["universal"]
+    assert len(trace.forecast) == 16
+    assert trace.evaluations > 0
+
+
+def test_it_goes_on_from_its_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audition, "TRIAL", 6)
+    task = ball_task(1)
+    for count in (3, 8):  # while both try out, and after
+        one, two = (make_policy("em-ptdm", task.grid, 40, memory=candidates()) for _ in range(2))
+        for _ in range(count):
+            one.observe(task.measure(one.suggest(1)[0].cell))
+        two.restore(Observations(task.grid, one.observations), one.state())
+        assert one.suggest(2) == two.suggest(2)
+
+
+def test_memories_of_another_size_stay_out() -> None:
+    small, large = candidates()[0], named(tiny_memory(1), name="large", height=64, width=64)
+    assert [m.card.name for m in suited([small, large], Grid(32, 32))] == ["noise"]
+    assert [m.card.name for m in suited([small, large], Grid(60, 60))] == ["large"]
+    assert [m.card.name for m in suited([large], Grid(20, 20))] == ["large"]
+    assert [m.card.name for m in suited([small, large], Grid(128, 128, 3, (4, 4)))] == ["noise"]
+
+
+def test_no_suitable_memory_is_said() -> None:
+    with pytest.raises(InputError, match="none of the memories"):
+        suited([named(tiny_memory(3), name="colour")], Grid(8, 8, 2))
