@@ -60,6 +60,24 @@ def l2_distance(mean: NDArray[np.float32], task: Task, *, targets_only: bool = F
     return float(np.sqrt(values.mean()))
 
 
+def forecast_distance(
+    probability: NDArray[np.float64],
+    task: Task,
+    measured: NDArray[np.bool_],
+    *,
+    targets_only: bool = False,
+) -> float:
+    """Root mean squared distance of the forecast of every open cell to what it holds (0 or 1).
+
+    probability, measured : (n_cells,); a measured cell is known, so its distance is 0.
+    """
+    truth = task.outcomes > 0
+    squared = np.where(measured, 0.0, (probability - truth) ** 2)
+    cells = task.grid.open_cells
+    values = squared[cells][truth[cells]] if targets_only else squared[cells]
+    return float(np.sqrt(values.mean()))
+
+
 def calibration(
     forecasts: NDArray[np.float64], hits: NDArray[np.float64], bins: int = 10
 ) -> tuple[list[dict[str, float]], float]:

@@ -11,7 +11,14 @@ import numpy as np
 
 from engram.errors import InputError
 from engram.grid import Cell
-from engram.metrics import l2_distance, mass_found, objects_touched, recall, success_rate
+from engram.metrics import (
+    forecast_distance,
+    l2_distance,
+    mass_found,
+    objects_touched,
+    recall,
+    success_rate,
+)
 from engram.policies.base import Policy, View
 from engram.tasks.base import Task
 
@@ -33,7 +40,8 @@ class Trace:
 
     terms[i] are the score terms of the i-th cell when it was chosen; evidence[i] is the
     predictive log-likelihood of its outcome; updates are the h-updates with their held-out
-    evidence; snapshots hold beliefs at the requested times.
+    evidence; snapshots hold beliefs at the requested times; ``tracked`` holds how far the
+    beliefs were from the truth (:func:`distances_to_truth`) every few measurements.
     """
 
     policy: str
@@ -47,6 +55,7 @@ class Trace:
     forecast: list[float] = field(default_factory=list)
     updates: list[dict[str, Any]] = field(default_factory=list)
     snapshots: list[Snapshot] = field(default_factory=list)
+    tracked: list[dict[str, float]] = field(default_factory=list)
     seconds: float = 0.0
     evaluations: float = 0.0
 
@@ -81,9 +90,14 @@ def simulate(
     task: Task,
     *,
     snapshots: Iterable[int] = (),
+    track: int = 0,
     progress: Progress | None = None,
 ) -> Trace:
-    """Spend the policy's whole budget on the task."""
+    """Spend the policy's whole budget on the task.
+
+    Beliefs are kept after as many measurements as ``snapshots`` names, and compared with the
+    truth before every ``track``-th measurement (0 = never).
+    """
     grid = policy.grid
     if policy.t:
         raise InputError(f"the policy has {policy.t} measurements already; give a fresh one")
@@ -103,6 +117,8 @@ def simulate(
     for t in range(policy.budget):
         if t in wanted:
             outside += _snapshot(trace, policy)
+        if track and t % track == 0:
+            outside += _track(trace, policy)
         pick = policy.suggest()[0]
         observation = task.measure(pick.cell)
         policy.observe(observation)
@@ -117,6 +133,36 @@ def simulate(
     trace.evidence, trace.forecast = list(policy.log.evidence), list(policy.log.forecast)
     trace.updates, trace.evaluations = list(policy.log.updates), policy.log.evaluations
     return trace
+
+
+def distances_to_truth(policy: Policy, task: Task) -> dict[str, float]:
+    """How far a policy's beliefs are from the truth, as root mean squared distances.
+
+    t                          : measurements taken
+    forecast, forecast_targets : of the probability of target, over all open cells and over
+                                 those that hold target; measured cells count as known
+    image, image_targets       : of the mean posterior sample (of the posterior mean where a
+                                 policy draws no samples), over all pixels and over target
+                                 pixels; absent when the policy does not imagine the content
+    """
+    view, measured = policy.view(), policy.observations.measured
+    found: dict[str, float] = {"t": policy.t}
+    for name, targets_only in (("", False), ("_targets", True)):
+        found[f"forecast{name}"] = forecast_distance(
+            view.scores.probability, task, measured, targets_only=targets_only
+        )
+    image = view.mean if view.particles is None else view.particles.mean(axis=0)
+    if image is not None and view.shows == "content" and image.shape == task.content.shape:
+        found["image"] = l2_distance(image, task)
+        found["image_targets"] = l2_distance(image, task, targets_only=True)
+    return found
+
+
+def _track(trace: Trace, policy: Policy) -> float:
+    policy.current_scores()
+    began = time.perf_counter()
+    trace.tracked.append(distances_to_truth(policy, trace.task))
+    return time.perf_counter() - began
 
 
 def _snapshot(trace: Trace, policy: Policy) -> float:

@@ -7,6 +7,7 @@ from engram import Grid, Task, make_policy, simulate
 from engram.metrics import (
     calibration,
     expected_random_rate,
+    forecast_distance,
     gap_closed,
     l2_distance,
     mass_found,
@@ -80,3 +81,19 @@ def test_calibration_of_honest_and_of_bold_forecasts() -> None:
     _, bold = calibration(np.ones(100), np.zeros(100))
     assert bold == 1.0
     assert calibration(np.zeros(0), np.zeros(0)) == ([], 0.0)
+
+
+def test_forecasts_are_judged_where_nothing_was_measured() -> None:
+    half = np.full(8, 0.5)
+    measured = np.zeros(8, bool)
+    assert forecast_distance(half, TASK, measured) == 0.5
+    assert forecast_distance(half, TASK, measured, targets_only=True) == 0.5
+    measured[0] = True  # one of three targets, one of eight cells
+    assert forecast_distance(half, TASK, measured) == pytest.approx((7 / 8) ** 0.5 / 2)
+    assert forecast_distance(half, TASK, measured, targets_only=True) == pytest.approx(
+        (2 / 3) ** 0.5 / 2
+    )
+    closed = Task("toy", TASK.grid.with_closed([(0, 1), (0, 2)]), TASK.content, TARGET)
+    wrong = 1.0 - (TASK.outcomes > 0)
+    wrong[[1, 2]] = 99.0  # closed cells do not count
+    assert forecast_distance(wrong, closed, np.zeros(8, bool)) == 1.0

@@ -71,3 +71,13 @@ def test_likelihood_of_fractions() -> None:
 def test_random_search_finds_its_share() -> None:
     found = [simulate(make_policy("random", TASK.grid, 16, seed=s), TASK).found for s in range(100)]
     assert np.mean(found) == pytest.approx(1.5, abs=0.25)
+
+
+def test_beliefs_are_compared_with_the_truth_on_the_way() -> None:
+    trace = simulate(Clairvoyant(TASK.grid, 5), TASK, track=2)
+    assert [point["t"] for point in trace.tracked] == [0, 2, 4]
+    for point in trace.tracked:
+        assert {point[name] for name in point if name != "t"} == {0.0}
+    assert simulate(Clairvoyant(TASK.grid, 5), TASK).tracked == []
+    blind = simulate(make_policy("random", TASK.grid, 3), TASK, track=1).tracked[0]
+    assert blind.keys() == {"t", "forecast", "forecast_targets"}

@@ -87,9 +87,9 @@ class PolicyChoice:
         """The policy, ready to search the task."""
         memory = None
         if self.needs_memory:
-            from engram.memory.library import load_memory
+            from engram.memory.library import load_memories
 
-            memory = load_memory(self.prior)
+            memory = load_memories(self.prior)
         options: dict[str, Any] = dict(self.options)
         return make_policy(
             self.name, task.grid, budget, seed=seed, memory=memory, preset=self.preset, **options

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
 DOTTED = (0, (2, 2))
 STYLES = ("-", "--", "-.", ":")
+BESIDE = 4
+"""Policies whose names fit beside the curves; more stand below the figure."""
 
 
-def _styles(policies: Sequence[str]) -> dict[str, dict[str, Any]]:
+def policy_styles(policies: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Colour and line of every policy; more policies than colours differ in the line."""
     found, i = {}, 0
     for policy in policies:
@@ -40,7 +42,7 @@ def rate_figure(rows: Sequence[Row], path: Path, *, title: str, budget: int) -> 
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
-        for policy, style in _styles(labels(rows)).items():
+        for policy, style in policy_styles(labels(rows)).items():
             y = curve(rows, policy, budget)
             mean = y.mean(axis=0)
             axes.plot(x, mean, label=policy, **style)
@@ -51,16 +53,20 @@ def rate_figure(rows: Sequence[Row], path: Path, *, title: str, budget: int) -> 
         chance = curve(rows, None, budget).mean(axis=0)
         axes.plot(x, chance, color="black", linestyle=DOTTED, label="random search, expected")
         tasks = len({row["task"] for row in rows})
+        what = "sequence" if "steps" in rows[0] else "task"
         band_words = ", band = 2 standard errors" if tasks > 1 else ""
         axes.set(
             xlabel="budget (measurements)",
             ylabel="success rate (finds / most that could be found)",
-            title=f"{title}: mean over {tasks} task{'s' if tasks > 1 else ''}{band_words}",
+            title=f"{title}: mean over {tasks} {what}{'s' if tasks > 1 else ''}{band_words}",
             xlim=(0, budget),
             ylim=(0, 1.02),
         )
         whole_numbers(axes, x=8)
-        axes.legend(loc="best")
+        if len(labels(rows)) > BESIDE:
+            figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        else:
+            axes.legend(loc="best")
 
     write_all({path: png(draw, 7.5, 4.8)})
     return path
@@ -72,7 +78,7 @@ def calibration_figure(rows: Sequence[Row], path: Path, *, title: str) -> Path |
     pooled = {policy: pooled_calibration(rows, policy) for policy in policies}
     if not any(pooled.values()):
         return None
-    styles = _styles(policies)
+    styles = policy_styles(policies)
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()

@@ -25,6 +25,38 @@ ATTEMPTS = 2
 """How often an item is started before its workers' deaths are taken for its fault."""
 
 
+Outcome = tuple[str, Any]
+"""What became of an item: its result, an error of the user's, or the trace of a bug."""
+
+
+def attempt(work: Callable[[Any, Report], Any], item: Any, report: Report) -> Outcome:
+    """Do an item where it may fail; what happened can be sent to another process."""
+    try:
+        return "done", work(item, report)
+    except EngramError as error:
+        return "refused", error
+    except Exception:
+        return "crashed", traceback.format_exc()
+
+
+def settled(outcome: Outcome, item: object) -> Any:
+    """The result of an item, or its error."""
+    kind, payload = outcome
+    if kind == "refused":
+        raise payload
+    if kind == "crashed":
+        raise RuntimeError(f"{item} failed in a worker:\n{payload}")
+    return payload
+
+
+def given_up(item: object) -> EngramError:
+    """The error for an item whose workers died too often."""
+    return EngramError(
+        f"a worker died {ATTEMPTS} times on {item} (out of memory?); use fewer workers or a "
+        "smaller problem"
+    )
+
+
 def _serve(connection: Connection, work: Callable[[Any, Report], Any]) -> None:
     """Life of a worker: receive an item, send progress and the result, until told to end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
@@ -39,13 +71,7 @@ def _serve(connection: Connection, work: Callable[[Any, Report], Any]) -> None:
         except EOFError:  # the parent is gone
             return
         try:
-            message: tuple[str, Any] = ("done", work(item, report))
-        except EngramError as error:
-            message = ("refused", error)
-        except Exception:
-            message = ("crashed", traceback.format_exc())
-        try:
-            connection.send(message)
+            connection.send(attempt(work, item, report))
         except BrokenPipeError:
             return
 
@@ -119,10 +145,7 @@ def run_pool(
                 except (EOFError, OSError):
                     deaths[worker.position] += 1
                     if deaths[worker.position] >= ATTEMPTS:
-                        raise EngramError(
-                            f"a worker died {ATTEMPTS} times on {items[worker.position]} (out of "
-                            "memory?); use fewer workers or a smaller problem"
-                        ) from None
+                        raise given_up(items[worker.position]) from None
                     queue.appendleft(worker.position)
                     worker.stop()
                     team[index] = _Worker(work)
@@ -132,11 +155,7 @@ def run_pool(
                         progress(worker.position, *payload)
                     continue
                 position, worker.position = worker.position, None
-                if kind == "refused":
-                    raise payload
-                if kind == "crashed":
-                    raise RuntimeError(f"{items[position]} failed in a worker:\n{payload}")
-                yield position, payload
+                yield position, settled((kind, payload), items[position])
     finally:
         for worker in team:
             worker.stop()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import engram
 from engram._threads import cores
@@ -17,11 +17,14 @@ from engram.bench.journal import NAME as JOURNAL
 from engram.bench.journal import Journal, write_atomic
 from engram.bench.pool import run_pool
 from engram.bench.provenance import commit, machine
-from engram.bench.suites import get_suite
+from engram.bench.suites import data_card, get_suite
 from engram.bench.tables import summarise
 from engram.bench.units import NOTES, Row, Unit, run_unit
 from engram.errors import InputError
-from engram.memory.library import DEFAULT_MEMORY, read_card
+from engram.memory.library import DEFAULT_MEMORY, read_cards
+
+if TYPE_CHECKING:
+    from engram.tasks.sets import TaskSet
 
 FORMAT = "engram-bench-1"
 RESULTS = "results.json"
@@ -45,6 +48,7 @@ class Plan:
     preset: str
     prior: str
     settings: tuple[tuple[str, Value], ...] = ()
+    data: tuple[Path, ...] = ()
 
     @classmethod
     def checked(
@@ -58,7 +62,8 @@ class Plan:
         seeds: int = 1,
         preset: str = "default",
         prior: str = DEFAULT_MEMORY,
-        settings: dict[str, Value] | None = None,
+        settings: Mapping[str, Value] | None = None,
+        data: Sequence[str | Path] = (),
     ) -> Plan:
         """A plan from user input; every fault is named before anything runs."""
         family = get_suite(suite)
@@ -68,36 +73,61 @@ class Plan:
             raise InputError(f"tasks={first}:{end}: give A:B with 0 <= A < B (B is not included)")
         if seeds < 1:
             raise InputError(f"seeds={seeds}: give at least 1")
-        task = family.task(first, settings or {})
-        task.grid.check_budget(budget)
+        made = family.tasks(data, settings)
+        if made.size is not None and end > made.size:
+            raise InputError(
+                f"tasks={first}:{end}: {made.name} has {made.size} tasks; end at {made.size} or "
+                "before"
+            )
+        made.task(first).grid.check_budget(budget)
         points = sorted(set(at)) or [b for b in family.budgets if b <= budget] or [budget]
         for b in points:
             if not 1 <= b <= budget:
                 raise InputError(f"at={b}: give budgets between 1 and {budget}")
-        read_card(prior)
+        read_cards(prior)
         choices = parse_policies(policies, preset=preset, prior=prior)
-        pairs = tuple(sorted((settings or {}).items()))
-        return cls(suite, choices, tasks, budget, tuple(points), seeds, preset, prior, pairs)
+        return cls(
+            suite,
+            choices,
+            tasks,
+            budget,
+            tuple(points),
+            seeds,
+            preset,
+            prior,
+            family.checked(settings or {}),
+            tuple(Path(path) for path in data),
+        )
+
+    def task_set(self) -> TaskSet:
+        """The tasks the numbers of this plan refer to."""
+        return get_suite(self.suite).tasks(self.data, dict(self.settings))
 
     def units(self) -> list[Unit]:
         """Task by task, so that an unfinished run compares the policies on the same tasks."""
+        data = tuple(str(path.resolve()) for path in self.data)
         return [
-            Unit(self.suite, choice, task, seed, self.budget, self.at, self.settings)
+            Unit(self.suite, choice, task, seed, self.budget, self.at, self.settings, data)
             for task in range(*self.tasks)
             for seed in range(self.seeds)
             for choice in self.policies
         ]
 
     def options(self) -> dict[str, Any]:
-        """Everything the rows depend on, memories by hash."""
+        """Everything the rows depend on, memories and data files by hash."""
         memories = {choice.prior for choice in self.policies if choice.needs_memory}
         return {
             "suite": self.suite,
             "settings": dict(self.settings),
+            "data": data_card(self.task_set(), self.data),
             "policies": [choice.label for choice in self.policies],
             "preset": self.preset,
             "prior": self.prior,
-            "memories": {name: read_card(name).sha256 for name in sorted(memories)},
+            "memories": {
+                name: card.sha256
+                for prior in sorted(memories)
+                for name, card in read_cards(prior).items()
+            },
             "tasks": list(self.tasks),
             "seeds": self.seeds,
             "budget": self.budget,
@@ -124,16 +154,28 @@ class LocalEngine:
         return run_pool(run_unit, units, workers=min(self.workers, cores()))
 
 
-ENGINES: dict[str, Callable[[int], Engine]] = {"local": LocalEngine}
+def _local(workers: int | None, address: str | None) -> Engine:
+    if address is not None:
+        raise InputError(f"address={address!r}: the local engine has none; choose --engine ray")
+    return LocalEngine(workers or cores())
 
 
-def make_engine(name: str, workers: int) -> Engine:
-    """An engine by name."""
+def _ray(workers: int | None, address: str | None) -> Engine:
+    from engram.bench.ray_engine import RayEngine
+
+    return RayEngine(workers, address)
+
+
+ENGINES: dict[str, Callable[[int | None, str | None], Engine]] = {"local": _local, "ray": _ray}
+
+
+def make_engine(name: str, workers: int | None = None, address: str | None = None) -> Engine:
+    """An engine by name; without a number of workers it uses every core it has."""
     if name not in ENGINES:
         raise InputError(f"unknown engine {name!r}; choose one of {', '.join(ENGINES)}")
-    if workers < 1:
+    if workers is not None and workers < 1:
         raise InputError(f"workers={workers}: give at least 1")
-    return ENGINES[name](workers)
+    return ENGINES[name](workers, address)
 
 
 def run_bench(
@@ -165,21 +207,25 @@ def run_bench(
                     if progress is not None:
                         progress(len(journal.rows), row)
                     if time.monotonic() - written > REWRITE_SECONDS:
-                        _write(out, _results(identity, units, journal))
+                        _write(out, _results(plan, identity, units, journal))
                         written = time.monotonic()
         finally:
-            results = _results(identity, units, journal)
+            results = _results(plan, identity, units, journal)
             if results["rows"]:
                 _write(out, results)
     return results
 
 
-def _results(identity: dict[str, Any], units: Sequence[Unit], journal: Journal) -> dict[str, Any]:
+def _results(
+    plan: Plan, identity: dict[str, Any], units: Sequence[Unit], journal: Journal
+) -> dict[str, Any]:
+    tasks = plan.task_set()
     rows = [journal.rows[unit.key] for unit in units if unit.key in journal.rows]
     return {
         **identity,
         "version": engram.__version__,
         "machine": machine(),
+        "task_set": {"description": tasks.description, "options": tasks.options},
         "units": {"done": len(rows), "all": len(units)},
         "complete": len(rows) == len(units),
         "notes": NOTES,

@@ -2,43 +2,117 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from inspect import signature
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, lru_cache
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import get_args, get_type_hints
 
+from engram._files import as_paths, sha256_of
+from engram.bench import families
+from engram.bench.choices import Value
 from engram.errors import InputError
+from engram.grid import whole
+from engram.tasks.sets import TaskSet
 
-if TYPE_CHECKING:
-    from engram.tasks.base import Task
+Settings = Mapping[str, Value]
+
+FORMS = {int: "a whole number", float: "a number", bool: "on or off", str: "a text"}
 
 
 @dataclass(frozen=True)
 class Suite:
-    """Where the tasks of a suite come from; imported when first used.
+    """How the tasks of a suite are made.
 
-    ``module.attribute`` is a function (number, **settings) -> Task; the same number and
-    settings give the same task on every machine. ``budgets`` are those of the paper.
+    make    : (data files, **settings) -> TaskSet; the same files and settings give the same
+              tasks on every machine
+    data    : the form of the files it needs, in words; empty = it takes none
+    example : a name of such a file, for messages
+    budgets : those of the paper
     """
 
     name: str
     summary: str
-    module: str
-    attribute: str
+    make: Callable[..., TaskSet]
     budgets: tuple[int, ...]
+    data: str = ""
+    example: str = ""
 
-    def task(self, number: int, settings: Mapping[str, Any]) -> Task:
-        """Task ``number`` of this suite."""
-        make = getattr(import_module(self.module), self.attribute)
-        try:
-            signature(make).bind(number, **settings)
-        except TypeError as error:
+    @cached_property
+    def kinds(self) -> dict[str, type]:
+        """Setting -> type of its value."""
+        hints = get_type_hints(self.make)
+        named = signature(self.make).parameters.values()
+        names = [p.name for p in named if p.kind is Parameter.KEYWORD_ONLY]
+        return {name: (get_args(hints[name]) or (hints[name],))[0] for name in names}
+
+    def checked(self, settings: Settings) -> tuple[tuple[str, Value], ...]:
+        """The settings, sorted, each of its type."""
+        for name in settings:
+            if name not in self.kinds:
+                raise InputError(
+                    f"suite {self.name!r} has no setting {name!r}; its settings are "
+                    f"{', '.join(self.kinds)}"
+                )
+        return tuple(
+            (name, _typed(name, settings[name], self.kinds[name])) for name in sorted(settings)
+        )
+
+    def tasks(self, data: Sequence[str | Path] = (), settings: Settings | None = None) -> TaskSet:
+        """The tasks of these files and settings; read once per process."""
+        if data and not self.data:
             raise InputError(
-                f"suite {self.name!r} does not take the settings {dict(settings)}: {error}"
-            ) from error
-        task: Task = make(number, **settings)
-        return task
+                f"suite {self.name!r} makes its own tasks and takes no data file; leave --data out"
+            )
+        if self.data and not data:
+            raise InputError(
+                f"suite {self.name!r} needs {self.data}; give --data FILE, for instance "
+                f"--data {self.example}"
+            )
+        files = tuple(as_paths(list(data))) if data else ()
+        stamps = tuple(path.stat().st_mtime_ns for path in files)
+        return _made(self.name, files, stamps, self.checked(settings or {}))
+
+
+@lru_cache(maxsize=4)
+def _made(
+    name: str,
+    files: tuple[Path, ...],
+    stamps: tuple[int, ...],
+    settings: tuple[tuple[str, Value], ...],
+) -> TaskSet:
+    """A set of tasks; ``stamps`` are the times of the files, so that a changed one is read."""
+    return SUITES[name].make(files, **dict(settings))
+
+
+def data_card(tasks: TaskSet, given: Sequence[str | Path]) -> list[dict[str, str]]:
+    """Names and hashes of the data: of each path given, and of files found beside them.
+
+    The hash of a folder is that of the files in it that the tasks are made from.
+    """
+    left, card = list(tasks.files), []
+    for path in as_paths(list(given)) if given else ():
+        inside = [file for file in left if path == file or path in file.parents]
+        left = [file for file in left if file not in inside]
+        card.append({"file": path.resolve().name, "sha256": sha256_of(inside)})
+    return card + [{"file": file.name, "sha256": sha256_of([file])} for file in left]
+
+
+def _typed(name: str, value: Value, kind: type) -> Value:
+    if kind is bool or isinstance(value, bool):
+        if kind is bool and isinstance(value, bool):
+            return value
+    elif kind is str:
+        return str(value)
+    elif not isinstance(value, str) and math.isfinite(value):
+        number = whole(value)
+        if kind is float:
+            return float(value)
+        if number is not None:
+            return number
+    raise InputError(f"{name}={value!r}: give {FORMS[kind]}")
 
 
 SUITES: dict[str, Suite] = {
@@ -47,9 +121,41 @@ SUITES: dict[str, Suite] = {
         Suite(
             "balls",
             "five to ten balls in a 32x32 area (appendix M.1)",
-            "engram.tasks.balls",
-            "ball_task",
+            families.balls,
             (150, 200, 250),
+        ),
+        Suite(
+            "species",
+            "where a species lives in a square of five degrees (appendix I)",
+            families.species,
+            (150, 200, 250),
+            "tables of records (CSV, CSV.gz or Parquet with latitude, longitude and species)",
+            "records.csv.gz",
+        ),
+        Suite(
+            "overhead",
+            "vehicles, planes or ships in a 128x128 colour image (appendix N)",
+            families.overhead,
+            (250, 300, 350),
+            "images with masks (.npz with images and masks, a folder with images/ and masks/, or "
+            "a DOTA folder with images/ and labelTxt/)",
+            "tiles.npz",
+        ),
+        Suite(
+            "tumour",
+            "the tumour in a 128x128 slice of a scan",
+            families.tumour,
+            (250, 300, 350),
+            "slices with masks (.npz with images and masks)",
+            "slices.npz",
+        ),
+        Suite(
+            "digits",
+            "the strokes of a handwritten digit, 28x28 (appendix Q)",
+            families.digits,
+            (150, 200, 250),
+            "an idx file of digits (MNIST's format, plain or gzipped)",
+            "train-images-idx3-ubyte.gz",
         ),
     )
 }

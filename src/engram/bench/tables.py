@@ -3,10 +3,15 @@ r"""Statistics of a benchmark's rows, and tables of them.
 Tasks are the independent units: the seeds of a task are averaged first. Intervals are
 Student's, :math:`\bar x \pm t_{0.975,\,n-1}\, s / \sqrt n` over n tasks; paired differences
 are taken task by task, over the tasks both policies have finished.
+
+A row may be a whole sequence of tasks under one policy; its figures are then those of the
+sequence (of its tasks from the second on), and ``steps`` holds the rows of its tasks.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -86,18 +91,43 @@ def _cell(rows: Sequence[Row], policy: str, budget: int) -> dict[str, Any]:
     }
 
 
-def paired(rows: Sequence[Row], policy: str, other: str, budget: int) -> dict[str, Any]:
-    """SR of one policy minus that of another on the same tasks."""
-    a, b = (per_task(rows, name, _at("sr", budget)) for name in (policy, other))
+def paired(
+    rows: Sequence[Row], policy: str, other: str, budget: int, name: str = "sr"
+) -> dict[str, Any]:
+    """A rate of one policy minus that of another on the same tasks."""
+    return paired_by(rows, policy, other, _at(name, budget))
+
+
+def paired_by(
+    rows: Sequence[Row], policy: str, other: str, value: Callable[[Row], float | None]
+) -> dict[str, Any]:
+    """Differences of a value on the same tasks, with the p-value of Student's paired test."""
+    from scipy.stats import t
+
+    a, b = (per_task(rows, name, value) for name in (policy, other))
     gains = [a[task] - b[task] for task in a if task in b]
-    if not gains:
-        return {"mean": None, "ci95": None, "sd": None, "n": 0, "wins": 0, "ties": 0, "losses": 0}
     counts = {
         "wins": sum(g > 0 for g in gains),
         "ties": sum(g == 0 for g in gains),
         "losses": sum(g < 0 for g in gains),
     }
-    return {**interval(gains), **counts}
+    if not gains:
+        return {"mean": None, "ci95": None, "sd": None, "n": 0, "p": None, **counts}
+    found = interval(gains)
+    p = None
+    if found["sd"]:
+        n = found["n"]
+        p = 2 * float(t.sf(abs(found["mean"]) / found["sd"] * n**0.5, n - 1))
+    return {**found, "p": p, **counts}
+
+
+def trials(rows: Sequence[Row], policy: str, budget: int) -> dict[str, Any]:
+    """SR of independent trials: the mean over tasks for each seed, then over the seeds."""
+    found: dict[int, list[float]] = defaultdict(list)
+    for row in rows:
+        if row["policy"] == policy and str(budget) in row["sr"]:
+            found[row["seed"]].append(row["sr"][str(budget)])
+    return interval([float(np.mean(values)) for values in found.values()])
 
 
 def _cost(rows: Sequence[Row], policy: str) -> dict[str, float]:
@@ -133,7 +163,7 @@ def curve(rows: Sequence[Row], policy: str | None, last: int) -> NDArray[np.floa
     """(tasks, last) SR after 1, 2, ... measurements; of random search for ``None``."""
     budgets = np.arange(1, last + 1)
     found: dict[int, list[NDArray[np.float64]]] = defaultdict(list)
-    for row in rows:
+    for row in [step for whole in rows for step in whole.get("steps", [None, whole])[1:]]:
         if policy is None:
             hits = row["targets"] * budgets / row["cells"]
         elif row["policy"] == policy:
@@ -144,7 +174,7 @@ def curve(rows: Sequence[Row], policy: str | None, last: int) -> NDArray[np.floa
     return np.stack([np.mean(values, axis=0) for values in found.values()])
 
 
-def _plus_minus(cell: dict[str, Any], sign: str = "") -> str:
+def plus_minus(cell: dict[str, Any], sign: str = "") -> str:
     """Mean and half the width of its interval."""
     if cell["mean"] is None:
         return "-"
@@ -157,7 +187,7 @@ def _plus_minus(cell: dict[str, Any], sign: str = "") -> str:
 def rate_table(summary: dict[str, Any], at: Sequence[int]) -> Table:
     """SR with its interval, and the share of the gap to random search closed, per budget."""
     lines = [
-        [policy, *(f"{_plus_minus(cells[str(b)])} ({cells[str(b)]['gap_closed']:.0%})" for b in at)]
+        [policy, *(f"{plus_minus(cells[str(b)])} ({cells[str(b)]['gap_closed']:.0%})" for b in at)]
         for policy, cells in summary["policies"].items()
     ]
     chance = next(iter(summary["policies"].values()))
@@ -192,7 +222,7 @@ def paired_table(summary: dict[str, Any], at: Sequence[int]) -> Table:
     lines: dict[tuple[str, str], list[str]] = {}
     for pair in summary["paired"]:
         line = lines.setdefault((pair["policy"], pair["minus"]), [])
-        line.append(_plus_minus(pair, "+"))
+        line.append(plus_minus(pair, "+"))
         if pair["budget"] == at[-1]:
             line.append(f"{pair['wins']}/{pair['ties']}/{pair['losses']}")
     return head, [[f"{p} - {q}", *line] for (p, q), line in lines.items()]
@@ -203,3 +233,42 @@ def markdown(table: Table) -> str:
     head, lines = table
     rows = [head, ["---"] * len(head), *lines]
     return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
+
+
+def csv_text(table: Table) -> str:
+    """The same as CSV."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerows([table[0], *table[1]])
+    return buffer.getvalue()
+
+
+_TEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
+    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$",
+}  # fmt: skip
+
+
+def latex(table: Table, caption: str) -> str:
+    """The same as a LaTeX table (booktabs); the first column holds words, the others figures."""
+    head, lines = table
+    body = [" & ".join(_tex(cell) for cell in line) + r" \\" for line in (head, *lines)]
+    return "\n".join(
+        [
+            r"\begin{table}[ht]",
+            rf"\caption{{{_tex(caption)}}}",
+            rf"\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}",
+            r"\toprule",
+            body[0],
+            r"\midrule",
+            *body[1:],
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def _tex(text: str) -> str:
+    return "".join(_TEX.get(letter, letter) for letter in text)

@@ -22,6 +22,8 @@ Row = dict[str, Any]
 
 BINS = 10
 """Bins of the calibration counts kept in every row."""
+TRACK = 10
+"""Measurements between two comparisons of beliefs with the truth."""
 
 NOTES = {
     "sr": "queried cells that contain target, over min(budget, targets)",
@@ -33,6 +35,10 @@ NOTES = {
     "evidence_mean": "mean log-likelihood of each outcome before it was seen",
     "updates": "every update of the transient memory and the held-out evidence around it",
     "calibration": "per tenth of forecast probability: count, sum of forecasts, hits",
+    "l2": "every 10 measurements (t), root mean squared distance of beliefs to the truth: of the "
+    "forecast over cells and over target cells, of the imagined content over pixels and over "
+    "target pixels",
+    "about": "what the task is, as its maker says",
     "seconds_per_observation": "wall time of suggest and observe on one thread, all included",
     "network_evaluations_per_observation": "forward passes of 16 particles",
     "peak_rss_mb": "largest resident memory of the worker process while it ran this unit, "
@@ -43,7 +49,7 @@ NOTES = {
 
 @dataclass(frozen=True)
 class Unit:
-    """Everything a worker needs to know, by value."""
+    """One search; everything a worker needs to know, by value."""
 
     suite: str
     choice: PolicyChoice
@@ -52,32 +58,47 @@ class Unit:
     budget: int
     at: tuple[int, ...]
     settings: tuple[tuple[str, Value], ...] = ()
+    data: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """What its row calls the policy."""
+        return self.choice.label
 
     @property
     def key(self) -> str:
         """Names the unit within one benchmark."""
-        return f"{self.choice.label} task {self.task} seed {self.seed}"
+        return f"{self.label} task {self.task} seed {self.seed}"
 
     def __str__(self) -> str:
         return f"{self.suite}: {self.key}"
 
+    def run(self, report: Report) -> Row:
+        """Search one task with one policy."""
+        from engram.simulate import simulate
+
+        task = get_suite(self.suite).tasks(self.data, dict(self.settings)).task(self.task)
+        reset_peak()
+        policy = self.choice.build(task, self.budget, self.seed)
+        trace = simulate(policy, task, track=TRACK, progress=report)
+        labels = row_labels(self.choice, self.task, self.seed)
+        return {**labels, **row_of(trace, self.at), "peak_rss_mb": peak_mb()}
+
 
 def run_unit(unit: Unit, report: Report) -> Row:
-    """Search one task with one policy."""
-    from engram.simulate import simulate
+    """What a worker does with a unit."""
+    return unit.run(report)
 
-    task = get_suite(unit.suite).task(unit.task, dict(unit.settings))
-    _reset_peak()
-    policy = unit.choice.build(task, unit.budget, unit.seed)
-    trace = simulate(policy, task, progress=report)
-    labels = {
-        "policy": unit.choice.label,
-        "preset": unit.choice.preset,
-        "prior": unit.choice.prior if unit.choice.needs_memory else None,
-        "task": unit.task,
-        "seed": unit.seed,
+
+def row_labels(choice: PolicyChoice, task: int, seed: int) -> Row:
+    """What a row is about."""
+    return {
+        "policy": choice.label,
+        "preset": choice.preset,
+        "prior": choice.prior if choice.needs_memory else None,
+        "task": task,
+        "seed": seed,
     }
-    return {**labels, **row_of(trace, unit.at), "peak_rss_mb": round(_peak_mb(), 1)}
 
 
 def row_of(trace: Trace, at: Iterable[int]) -> Row:
@@ -102,10 +123,19 @@ def row_of(trace: Trace, at: Iterable[int]) -> Row:
             for update in trace.updates
         ],
         "calibration": calibration_bins(trace.forecast, trace.outcomes),
+        "l2": tracked_curves(trace.tracked),
+        "about": {k: v for k, v in task.facts.items() if isinstance(v, str | int)},
         "seconds_per_observation": trace.seconds / trace.budget,
         "network_evaluations_per_observation": trace.evaluations / trace.budget,
     }
     return row
+
+
+def tracked_curves(tracked: Sequence[dict[str, float]]) -> dict[str, list[float]] | None:
+    """Distances to the truth, name -> one number per comparison."""
+    if not tracked:
+        return None
+    return {name: [round(point[name], 4) for point in tracked] for name in tracked[0]}
 
 
 def calibration_bins(
@@ -124,7 +154,7 @@ def calibration_bins(
     }
 
 
-def _reset_peak() -> None:
+def reset_peak() -> None:
     """Start a new high-water mark of resident memory, where the system can."""
     if sys.platform == "linux":
         try:
@@ -133,13 +163,13 @@ def _reset_peak() -> None:
             return
 
 
-def _peak_mb() -> float:
+def peak_mb() -> float:
     """High-water mark of resident memory, in MB of 2^20 bytes."""
     if sys.platform == "linux":
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
-                return int(line.split()[1]) / 1024
+                return round(int(line.split()[1]) / 1024, 1)
     import resource
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / 2**20 if sys.platform == "darwin" else peak / 1024
+    return round(peak / 2**20 if sys.platform == "darwin" else peak / 1024, 1)

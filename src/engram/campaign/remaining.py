@@ -1,23 +1,18 @@
 r"""How many target cells have not been found yet, and how sure that is.
 
-Cells were not measured at random: a search goes where targets are, so the share of finds says
-little about the rest, and a policy's own chances carry its optimism. What is asked for is the
-total :math:`N = \sum_{q \in U} y_q` over the cells U that can still be measured, given the
-measured ones; geostatistics calls this block kriging. Outcomes are taken as
+Cells are not measured at random: a search goes where targets are, so the share of finds says
+little about the rest. Two estimates of the number N of target cells among the m that can still
+be measured are at hand: block kriging of the outcomes (``kriging``), which knows nothing of
+shapes, and the sum of the policy's chances, as they are and corrected by how its forecasts
+turned out (``correction``). Which of them to believe, and how much, depends on how far the
+search is and how it went. That was learnt from searches in procedural scenes, where N is known:
 
-.. math::  y_q = \mu_0 + \beta + f_q + e_q, \qquad
-           \beta \sim \mathcal N(0, B s^2),\; \mathrm{Cov}(f_p, f_q) = s^2 e^{-d_{pq}/\ell},\;
-           e_q \sim \mathcal N(0, g s^2)
+.. math::  N \sim \mathrm{BetaBinomial}(m, \pi\kappa, (1 - \pi)\kappa), \qquad
+           \mathrm{logit}\,\pi = a^\top x, \quad \log\kappa = b^\top x
 
-so that many finds side by side count as little more than one. Where to measure was decided from
-measured cells alone, hence the choice of cells needs no model of its own. With
-:math:`k = \mathrm{Cov}(N, y) / s^2` and :math:`C = \mathrm{Cov}(y) / s^2`
-
-.. math::  \mathbb E N = \mu_0 |U| + k^\top C^{-1} (y - \mu_0), \qquad
-           \mathrm{Var} N = s^2 (1^\top C_{UU} 1 - k^\top C^{-1} k),
-
-averaged over reaches :math:`\ell` and nuggets g by their (tempered) likelihood. N is taken as
-normal with these moments, cut off at 0 and :math:`|U|`.
+with the features x of ``features`` and the coefficients a, b of ``coefficients``, which
+``benchmarks/remaining_fit.py`` makes. The distribution is discrete and keeps to 0, ..., m by
+itself; a small :math:`\kappa` is how targets that come in groups show.
 """
 
 from __future__ import annotations
@@ -27,25 +22,21 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from engram.campaign.coefficients import CONCENTRATION, SHARE
+from engram.campaign.correction import corrected
+from engram.campaign.kriging import moments
 from engram.grid import Grid
 
 Array = NDArray[np.float64]
 
-REACHES = (0.7, 1.5, 2.5, 4.0, 6.0, 9.0)
-"""Candidates for l, in cells."""
+RECENT = 20
+"""Measurements that count as the latest ones."""
 
-NUGGETS = (0.02, 0.15)
-"""Candidates for g."""
+LONG = 300
+"""Measurements after which a search counts as just long: none in the fit was longer."""
 
-MU, SPREAD = 0.2, 0.6
-"""Share of target cells expected before any measurement, and B."""
-
-TRUST = 0.3
-"""Power of the likelihood: a search that follows its finds learns less about reaches than the
-Gaussian model thinks. Chosen on ball-task backtests (``benchmarks/coverage.py``)."""
-
-SCALE, COUNT = 0.15, 4.0
-"""s^2 expected before any measurement, and the number of measurements that counts for."""
+LIMITS = (-10.0, 10.0), (-3.0, 9.0)
+"""Bounds of logit pi and of log kappa."""
 
 
 @dataclass(frozen=True)
@@ -62,71 +53,111 @@ class Remaining:
         return asdict(self)
 
 
-def moments(
-    grid: Grid, searchable: NDArray[np.bool_], cells: NDArray[np.intp], hits: Array
-) -> tuple[float, float]:
-    """Mean and variance of the number of target cells among the searchable ones.
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What a search has measured and what its policy believes.
 
-    searchable : (n_cells,) cells that can still be measured
-    cells, hits : (n,) measured cells, and 1 where target was found
+    searchable  : (n_cells,) cells that can still be measured
+    cells, hits : (n,) measured cells in order, and 1 where target was found
+    forecast    : (n,) the policy's chance of target of each, before it was measured
+    probability : (n_cells,) its chances now
     """
-    rows, cols = np.divmod(cells, grid.cols)
-    apart = np.hypot(rows[:, None] - rows, cols[:, None] - cols)
-    y, n, m = hits - MU, len(cells), float(searchable.sum())
-    logs, means, variances = [], [], []
-    for length in REACHES:
-        near = _sum_over(grid, searchable, length)
-        total = float(near[searchable].sum()) + SPREAD * m * m
-        k = near[cells] + SPREAD * m
-        for nugget in NUGGETS:
-            c = np.exp(-apart / length) + SPREAD + nugget * np.eye(n)
-            lower = np.linalg.cholesky(c) if n else c
-            a, b = (np.linalg.solve(lower, v) for v in (y, k))
-            scale = (float(a @ a) + COUNT * SCALE) / (n + COUNT)
-            logs.append(-0.5 * (n + COUNT) * np.log(scale) - np.log(np.diag(lower)).sum())
-            means.append(MU * m + float(b @ a))
-            variances.append(max(scale * (total + nugget * m - float(b @ b)), 1e-9))
-    weights = np.exp(TRUST * (np.array(logs) - max(logs)))
-    weights /= weights.sum()
-    mean = float(weights @ means)
-    return mean, float(weights @ (np.array(variances) + (np.array(means) - mean) ** 2))
+
+    grid: Grid
+    searchable: NDArray[np.bool_]
+    cells: NDArray[np.intp]
+    hits: Array
+    forecast: Array
+    probability: Array
 
 
-def _sum_over(grid: Grid, searchable: NDArray[np.bool_], length: float) -> Array:
-    """(n_cells,) for each cell, the sum of exp(-d / length) over the searchable ones."""
-    from scipy.signal import fftconvolve
+def features(seen: Evidence) -> dict[str, float]:
+    """What the coefficients are applied to; shares are on the logit scale."""
+    m, n, found = int(seen.searchable.sum()), len(seen.cells), float(seen.hits.sum())
 
-    r, c = grid.rows, grid.cols
-    dy, dx = np.mgrid[1 - r : r, 1 - c : c]
-    kernel = np.exp(-np.hypot(dy, dx) / length)
-    image = searchable.reshape(r, c).astype(np.float64)
-    full = fftconvolve(image, kernel)
-    return np.asarray(full[r - 1 : 2 * r - 1, c - 1 : 2 * c - 1]).ravel()
+    def logit(count: float) -> float:
+        inside = min(max(count, 0.0), float(m))
+        return float(np.log((inside + 0.5) / (m - inside + 0.5)))
+
+    mean, variance = moments(seen.grid, seen.searchable, seen.cells, seen.hits)
+    p = seen.probability[seen.searchable]
+    total, top = float(p.sum()), float(p.max())
+    better = corrected(p, seen.forecast, seen.hits)
+    kriged, policy, both = logit(mean), logit(total), logit(float(better.sum()))
+    rate = float(np.log((found + 0.5) / (n - found + 2.0)))
+    recent = float(seen.hits[-RECENT:].mean()) if n else 0.2
+    share = 1 / (1 + np.exp(-kriged))
+    firm = float(np.log(share * (1 - share) * m * m / variance))
+    length = float(np.log1p(min(n, LONG))) / 5
+    return {
+        "one": 1.0,
+        "kriged": kriged,
+        "policy": policy,
+        "corrected": both,
+        "length": length,
+        "length x (corrected - kriged)": length * (both - kriged),
+        "|corrected - kriged|": abs(both - kriged),
+        "rate": rate,
+        "length x (rate - kriged)": length * (rate - kriged),
+        "length x recent": length * (recent - 0.3),
+        "top": top - 0.5,
+        "length x top": length * (top - 0.5),
+        "contrast": float(np.log((float((p * p).sum()) + 0.1) / (total + 0.1))),
+        "surprise": float(np.log((found + 1) / (float(seen.forecast.sum()) + 1))),
+        "firm": firm,
+        "length x firm": length * firm,
+        "groups": float(np.log1p(_groups(seen))),
+    }
 
 
-def remaining(
-    grid: Grid,
-    searchable: NDArray[np.bool_],
-    cells: NDArray[np.intp],
-    hits: Array,
-    *,
-    level: float = 0.8,
-) -> Remaining:
-    """What is left among the searchable cells; arguments as for ``moments``."""
-    from scipy.stats import truncnorm
+def _groups(seen: Evidence) -> int:
+    """Number of groups of touching finds."""
+    from scipy.ndimage import label
 
-    m = int(searchable.sum())
+    found = np.zeros((seen.grid.rows, seen.grid.cols), bool)
+    found.flat[seen.cells[seen.hits > 0]] = True
+    return int(label(found, np.ones((3, 3)))[1])
+
+
+def log_masses(m: int, share: float, concentration: float) -> Array:
+    """(m + 1,) log-probabilities of 0, ..., m under the beta-binomial distribution."""
+    from scipy.special import betaln, gammaln
+
+    i = np.arange(m + 1)
+    a, b = share * concentration, (1 - share) * concentration
+    ways = gammaln(m + 1) - gammaln(i + 1) - gammaln(m - i + 1)
+    return np.asarray(ways + betaln(i + a, m - i + b) - betaln(a, b))
+
+
+def distribution(seen: Evidence) -> Array:
+    """(m + 1,) probabilities of 0, ..., m targets among the m searchable cells."""
+    m = int(seen.searchable.sum())
     if m == 0:
-        return Remaining(0.0, 0, 0, level, 0.0)
-    mean, variance = moments(grid, searchable, cells, hits)
-    spread = np.sqrt(variance)
-    left = truncnorm((-0.5 - mean) / spread, (m + 0.5 - mean) / spread, mean, spread)
-    low, high = left.ppf([(1 - level) / 2, (1 + level) / 2])
-    expected = float(np.clip(left.mean(), 0, m))
+        return np.ones(1)
+    x = features(seen)
+    eta, log_kappa = (
+        float(np.clip(sum(weight * x[name] for name, weight in table.items()), *limits))
+        for table, limits in zip((SHARE, CONCENTRATION), LIMITS, strict=True)
+    )
+    masses = np.exp(log_masses(m, 1 / (1 + np.exp(-eta)), np.exp(log_kappa)))
+    return np.asarray(masses / masses.sum())
+
+
+def remaining(seen: Evidence, *, level: float = 0.8) -> Remaining:
+    """What is left among the searchable cells.
+
+    The interval leaves out at most (1 - level) / 2 on each side; where the distribution is so
+    lopsided that the expectation would lie outside, the interval is widened to hold it.
+    """
+    masses = distribution(seen)
+    m = len(masses) - 1
+    below = np.cumsum(masses)
+    expected = min(float(masses @ np.arange(m + 1)), float(m))
+    low, high = np.searchsorted(below, [(1 - level) / 2, (1 + level) / 2])
     return Remaining(
         round(expected, 2),
-        int(np.clip(np.floor(low), 0, m)),
-        int(np.clip(np.ceil(high), 0, m)),
+        int(min(low, np.floor(expected))),
+        int(min(max(high, np.ceil(expected)), m)),
         level,
-        round(float(left.sf(0.5)), 4),
+        round(float(max(1 - masses[0], 0.0)), 4),
     )

@@ -12,7 +12,7 @@ from engram.campaign.correction import corrected
 from engram.campaign.decide import ranked
 from engram.campaign.engine import Engine
 from engram.campaign.fitness import base_rate_evidence, prior_fitness
-from engram.campaign.remaining import Remaining, remaining
+from engram.campaign.remaining import Evidence, Remaining, remaining
 from engram.campaign.state import State
 from engram.policies.base import Policy
 
@@ -26,17 +26,24 @@ def hits_of(state: State) -> NDArray[np.float64]:
     return np.array([float(o.outcome > 0) for o in state.observations])
 
 
-def what_is_left(state: State, level: float) -> Remaining:
+def what_is_left(state: State, policy: Policy, level: float) -> Remaining:
     """The number of target cells not yet found."""
-    cells = np.array(list(state.measurements), np.intp)
-    return remaining(state.grid, state.searchable(), cells, hits_of(state), level=level)
+    seen = Evidence(
+        state.grid,
+        state.searchable(),
+        np.array(list(state.measurements), np.intp),
+        hits_of(state),
+        np.array(policy.log.forecast),
+        policy.current_scores().probability,
+    )
+    return remaining(seen, level=level)
 
 
 def status(campaign: Campaign, *, level: float = 0.8, ahead: int = NEXT) -> dict[str, Any]:
     """Everything ``engram campaign status`` shows, as JSON."""
     state, at = campaign.refresh(), campaign.now()
     policy = campaign.policy()
-    left = what_is_left(state, level)
+    left = what_is_left(state, policy, level)
     states = [query.state_at(at) for query in state.queries.values()]
     out: dict[str, Any] = {
         "name": campaign.name,

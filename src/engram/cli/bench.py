@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from engram.cli import _common as common
+from engram.cli import _tasks as given
+from engram.cli.paper import paper
 from engram.memory.library import DEFAULT_MEMORY
 
 if TYPE_CHECKING:
@@ -18,16 +20,22 @@ app = typer.Typer(
     no_args_is_help=True, help="Compare policies on numbered tasks, with honest statistics."
 )
 
+app.command()(paper)
+
+POLICIES = "random,spread,gp,greedy,diffatd,em-ptdm"
+"""What every benchmark compares unless told otherwise."""
+
 LOG_SECONDS = 60.0
 """How often a run that is not on a terminal says how far it is."""
 
 
 @app.command()
 def run(
-    suite: Annotated[str, typer.Argument(help="The family of tasks: balls.")],
+    suite: given.SuiteName,
+    data: given.Data = None,
     policies: Annotated[
-        str, typer.Option(help="Separated by commas; options in brackets: em-ptdm[h=off,a=5].")
-    ] = "random,greedy,diffatd,em-ptdm",
+        str, typer.Option(help="Separated by commas; options in brackets: em-ptdm\\[h=off,a=5].")
+    ] = POLICIES,
     tasks: Annotated[str, typer.Option(help="Numbers A:B, B not included.")] = "0:20",
     budget: Annotated[
         int | None, typer.Option(help="Measurements (default: the suite's largest).")
@@ -38,24 +46,35 @@ def run(
     seeds: Annotated[int, typer.Option(help="Trials per task, seeds 0 to K-1.")] = 1,
     preset: Annotated[str, typer.Option(help="default or paper.")] = "default",
     prior: Annotated[str, typer.Option(help="Permanent memory: name or file.")] = DEFAULT_MEMORY,
-    setting: Annotated[
-        list[str] | None, typer.Option("--set", help="Setting of the tasks, like balls=5.")
-    ] = None,
+    target: given.Target = None,
+    size: given.Size = None,
+    max_share: given.MaxShare = None,
+    species: given.Species = None,
+    column: given.Column = None,
+    years: given.Years = None,
+    max_uncertainty: given.MaxUncertainty = None,
+    degrees: given.Degrees = None,
+    box: given.BoxOption = None,
+    min_records: given.MinRecords = None,
+    period: given.Period = None,
+    setting: given.Set = None,
     workers: Annotated[
         int | None, typer.Option(help="Processes of one thread each (default: the cores).")
     ] = None,
-    engine: Annotated[str, typer.Option(help="Where units run: local.")] = "local",
+    engine: Annotated[str, typer.Option(help="Where units run: local or ray.")] = "local",
+    address: Annotated[
+        str | None, typer.Option(help="Ray cluster (default: one on this machine, for this run).")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder (default: runs/SUITE).")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Discard results in the folder.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print results.json.")] = False,
 ) -> None:
     """Run policies on tasks and write results.json; an interrupted run goes on.
 
-    Give the same command again to go on. Results of other options or of another version of the
-    code are never mixed in.
+    Give the same command again to go on. Results of other options, other data or another
+    version of the code are never mixed in.
     """
     from engram._threads import cores, set_threads
-    from engram.bench.choices import parse_options
     from engram.bench.runner import Plan, make_engine
 
     plan = Plan.checked(
@@ -67,11 +86,25 @@ def run(
         seeds=seeds,
         preset=preset,
         prior=prior,
-        settings=parse_options(",".join(setting), "--set") if setting else None,
+        settings=given.settings_of(
+            setting,
+            target=target,
+            size=size,
+            max_share=max_share,
+            species=species,
+            column=column,
+            years=years,
+            max_uncertainty=max_uncertainty,
+            degrees=degrees,
+            box=box,
+            min_records=min_records,
+            period=period,
+        ),
+        data=data or (),
     )
     folder = common.check_folder(out or Path("runs") / suite)
-    chosen = make_engine(engine, cores() if workers is None else workers)
-    if workers is not None and workers > cores():
+    chosen = make_engine(engine, workers, address)
+    if workers is not None and workers > cores() and address is None:
         common.remark(f"workers: {cores()}, one for each core (not {workers})")
     set_threads(1)
     with common.keeps(f"finished units are kept in {folder}; the same command goes on"):
@@ -118,7 +151,8 @@ def _show(results: dict[str, Any]) -> None:
 def _title(results: dict[str, Any]) -> str:
     options = results["options"]
     first, end = options["tasks"]
-    return f"{options['suite']} {first}:{end}, prior {options['prior']}"
+    chosen = "".join(f", {name} {value}" for name, value in options["settings"].items())
+    return f"{options['suite']} {first}:{end}{chosen}, prior {options['prior']}"
 
 
 @app.command()

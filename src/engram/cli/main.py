@@ -11,6 +11,7 @@ import typer
 from engram._version import __version__
 from engram.cli import bench, campaign, prior
 from engram.cli._common import StoppedError
+from engram.cli.consolidate import consolidate
 from engram.cli.demo import demo
 from engram.cli.search import search
 from engram.errors import EngramError
@@ -45,6 +46,7 @@ def _root(
 
 app.command()(demo)
 app.command()(search)
+prior.app.command()(consolidate)
 app.add_typer(prior.app, name="prior")
 app.add_typer(bench.app, name="bench")
 app.add_typer(campaign.app, name="campaign")

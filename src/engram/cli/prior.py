@@ -142,7 +142,7 @@ def train(
     from engram.memory.unet import UNetConfig
 
     common.check_seed(seed)
-    target = _target(name, out, overwrite)
+    target = weights_target(name, out, overwrite)
     checkpoint = checkpoint or target.with_suffix(".checkpoint")
     layers = common.parse_numbers(widths, "widths")
     if min(layers) < 4 or any(width % 4 for width in layers):
@@ -205,7 +205,7 @@ def train(
     common.say(f"weights {target}, card {target.with_suffix('.json')}, samples {sheet}")
 
 
-def _target(name: str, out: Path | None, overwrite: bool) -> Path:
+def weights_target(name: str, out: Path | None, overwrite: bool) -> Path:
     """Where the weights go; an existing memory is not replaced by accident."""
     if not name.replace("-", "").replace("_", "").isalnum():
         raise InputError(f"name={name!r}: use letters, digits, '-' and '_'")

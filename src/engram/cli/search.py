@@ -47,7 +47,7 @@ def search(
     from engram._threads import set_threads
     from engram.bench.choices import PolicyChoice
     from engram.bench.units import row_of
-    from engram.memory.library import read_card
+    from engram.memory.library import read_cards
     from engram.report import write_report
     from engram.report.files import write_all
     from engram.tasks.raster import raster_task
@@ -55,7 +55,7 @@ def search(
     common.check_folder(out)
     common.check_seed(seed)
     choice = PolicyChoice.parse(policy, preset=preset, prior=prior)
-    card = read_card(choice.prior)
+    card = next(iter(read_cards(choice.prior).values()))
     raster = raster_task(
         image,
         target=target,

@@ -17,6 +17,7 @@ from engram.tasks.sets import TaskSet
 BRIGHT = 128
 """Grey level from which a pixel of a digit counts as stroke."""
 FITS = ("pad", "scale")
+LABEL_MAGIC = struct.pack(">I", 2049)
 
 
 def digit_tasks(
@@ -85,10 +86,15 @@ def digit_tasks(
     )
 
 
+def is_label_file(path: Path) -> bool:
+    """Whether a file begins like an idx file of labels."""
+    return path.is_file() and read_bytes(path)[:4] == LABEL_MAGIC
+
+
 def load_labels(path: Path) -> NDArray[np.uint8]:
     """Labels of an idx file, plain or gzipped: (n,) uint8."""
     raw = read_bytes(path)
-    if len(raw) < 8 or struct.unpack(">I", raw[:4])[0] != 2049:
+    if len(raw) < 8 or raw[:4] != LABEL_MAGIC:
         raise InputError(f"{path} is not an idx file of labels (its magic number is not 2049)")
     (count,) = struct.unpack(">I", raw[4:8])
     if len(raw) != 8 + count:
@@ -100,7 +106,10 @@ def _labels_beside(path: Path) -> Path:
     """The label file that belongs to an image file by MNIST's naming."""
     beside = path.with_name(path.name.replace("images", "labels").replace("idx3", "idx1"))
     if beside == path or not beside.is_file():
-        raise InputError(f"choosing a digit needs labels; no {beside.name} beside {path}, name it")
+        raise InputError(
+            f"choosing a digit needs labels; no {beside.name} beside {path}: give "
+            "the file of labels too (--data)"
+        )
     return beside
 
 

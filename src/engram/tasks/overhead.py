@@ -78,7 +78,7 @@ def _npz_pictures(path: Path, target: str) -> list[Picture]:
     if target != ALL:
         if named is None:
             raise InputError(
-                f"{path} has no array 'target' that says what each mask is; choose target 'all'"
+                f"{path} has no array 'target' that says what each mask is; choose --target all"
             )
         keep = np.flatnonzero(named.astype(str) == target)
         if not len(keep):
@@ -95,7 +95,7 @@ def _folder_pictures(path: Path, target: str) -> tuple[list[Picture], list[Path]
     """Images and masks of the same stem below ``images/`` and ``masks/``, or side by side."""
     if target != ALL:
         raise InputError(
-            f"{path}: masks of a folder do not say what their target is; choose target 'all' and "
+            f"{path}: masks of a folder do not say what their target is; choose --target all and "
             f"give a folder with the masks of {target!r}"
         )
     apart = (path / "masks").is_dir()

@@ -163,7 +163,7 @@ def test_suites_and_engines_by_name() -> None:
 
 
 def test_settings_reach_the_tasks() -> None:
-    assert get_suite("balls").task(3, {"balls": 7}).facts["balls"] == 7
+    assert get_suite("balls").tasks((), {"balls": 7}).task(3).facts["balls"] == 7
 
 
 def test_default_budgets_are_the_papers() -> None:

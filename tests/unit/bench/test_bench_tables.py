@@ -19,6 +19,7 @@ from engram.bench.tables import (
     pooled_calibration,
     rate_table,
     summarise,
+    trials,
 )
 from engram.bench.units import calibration_bins, row_of
 from engram.metrics import calibration
@@ -77,6 +78,30 @@ def test_differences_are_paired_over_common_tasks() -> None:
     assert found["mean"] == pytest.approx((0.2 + 0.0) / 2)
     assert (found["wins"], found["losses"]) == (1, 0)
     assert paired(ROWS, "a", "absent", 10)["n"] == 0
+
+
+def test_the_paired_test_is_students() -> None:
+    from scipy.stats import ttest_rel
+
+    rng = np.random.default_rng(2)
+    a, b = rng.uniform(0, 1, (2, 12))
+    rows = [_row(p, k, 0, float(x)) for p, xs in (("a", a), ("b", b)) for k, x in enumerate(xs)]
+    assert paired(rows, "a", "b", 10)["p"] == pytest.approx(ttest_rel(a, b).pvalue)
+    assert paired(rows, "a", "a", 10)["p"] is None
+    assert paired(rows[:1], "a", "a", 10)["p"] is None
+
+
+def test_trials_are_means_over_tasks_for_each_seed() -> None:
+    found = trials(ROWS, "a", 10)
+    assert found["n"] == 2
+    assert found["mean"] == pytest.approx((0.65 + 0.75) / 2)
+    assert found["sd"] == pytest.approx(np.std([0.65, 0.75], ddof=1))
+
+
+def test_curves_of_sequences_are_those_of_their_later_tasks() -> None:
+    steps = [_row("a", 0, 0, rate) for rate in (0.1, 0.5, 0.7)]
+    whole = {**_row("a", 0, 0, 0.6), "steps": steps}
+    assert curve([whole], "a", 10)[0, -1] == pytest.approx(0.6)
 
 
 def test_pairing_removes_what_tasks_have_in_common() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from engram.campaign.correction import corrected
 from engram.campaign.fitness import base_rate_evidence, prior_fitness
-from engram.campaign.remaining import (
+from engram.campaign.kriging import (
     COUNT,
     MU,
     NUGGETS,
@@ -18,8 +18,8 @@ from engram.campaign.remaining import (
     SPREAD,
     TRUST,
     moments,
-    remaining,
 )
+from engram.campaign.remaining import Evidence, distribution, log_masses, remaining
 from engram.grid import Grid
 from engram.observation import Observation
 from engram.policies.base import log_likelihood
@@ -28,11 +28,26 @@ GRID = Grid(16, 16)
 ALL = np.ones(GRID.n_cells, bool)
 
 
-def _left(cells, hits, level=0.8):
+def _seen(cells, hits, probability=None, forecast=None):
+    """A search whose policy knows the share of finds, unless its chances are given."""
+    hits = np.array(hits, float)
     cells = np.array(cells, np.intp)
+    before = (np.cumsum(hits) - hits + 1) / (np.arange(len(hits)) + 2)
+    rate = np.full(GRID.n_cells, (hits.sum() + 1) / (len(hits) + 2))
     searchable = ALL.copy()
     searchable[cells] = False
-    return remaining(GRID, searchable, cells, np.array(hits, float), level=level)
+    return Evidence(
+        GRID,
+        searchable,
+        cells,
+        hits,
+        before if forecast is None else np.array(forecast, float),
+        rate if probability is None else probability,
+    )
+
+
+def _left(cells, hits, level=0.8):
+    return remaining(_seen(cells, hits), level=level)
 
 
 def test_random_measurements_give_the_share():
@@ -89,10 +104,35 @@ def test_moments_are_those_of_the_gaussian_model():
     assert moments(small, searchable, cells, hits) == pytest.approx((mean, variance))
 
 
+def test_masses_are_those_of_the_beta_binomial_distribution():
+    from scipy.stats import betabinom
+
+    share, kappa, m = 0.2, 3.5, 30
+    known = betabinom(m, share * kappa, (1 - share) * kappa).logpmf(np.arange(m + 1))
+    assert log_masses(m, share, kappa) == pytest.approx(known)
+    assert distribution(_seen([], [])).sum() == pytest.approx(1)
+
+
 def test_nothing_left_to_search():
-    empty = np.zeros(0)
-    found = remaining(GRID, ~ALL, np.zeros(0, np.intp), empty)
+    found = remaining(_seen(np.arange(GRID.n_cells), np.zeros(GRID.n_cells)))
     assert (found.expected, found.low, found.high, found.chance) == (0.0, 0, 0, 0.0)
+
+
+def test_nothing_measured_says_little():
+    found = _left([], [], 0.95)
+    assert found.low < 0.1 * GRID.n_cells
+    assert found.high > 0.5 * GRID.n_cells
+
+
+def test_a_policy_that_has_looked_everywhere_lowers_the_estimate():
+    """The same finds: chances that are low all over say that the rest is empty."""
+    block = [r * 16 + c for r in range(6) for c in range(6)]
+    around = [r * 16 + c for r in range(0, 16, 2) for c in range(7, 16, 2)]
+    cells, hits = block + around, [1] * len(block) + [0] * len(around)
+    sure = [0.9] * len(block) + [0.1] * len(around)
+    low, high = (remaining(_seen(cells, hits, np.full(GRID.n_cells, p), sure)) for p in (0.01, 0.3))
+    assert low.expected < 0.5 * high.expected
+    assert low.high < high.high
 
 
 def test_a_search_that_found_nothing():

@@ -149,6 +149,29 @@ def test_bench_run_and_report(tmp_path: Path, capfd: Captured) -> None:
     assert len(json.loads(capfd.readouterr().out)["rows"]) == 8
 
 
+def test_bench_of_data_files(data_files: dict[str, Path], capfd: Captured) -> None:
+    few = "--policies random --tasks 0:1 --budget 4 --workers 1 --json --out"
+    assert run(f"bench run overhead --data tiles.npz --target ship --size 16 {few} ships") == 0
+    printed = json.loads(capfd.readouterr().out)
+    assert printed["options"]["settings"] == {"size": 16, "target": "ship"}
+    assert printed["task_set"]["description"].startswith("2 pictures of tiles.npz, 16x16")
+    shutil.copy("slices.npz", "more.npz")
+    assert run(f"bench run tumour --data slices.npz --data more.npz --size 16x16 {few} t") == 0
+    assert json.loads(capfd.readouterr().out)["task_set"]["description"].startswith("12 pictures")
+    species = ["--species", "Lynx rufus", "--species", "Puma concolor"]
+    region = "--box 40,50,-100,-90 --min-records 20 --degrees 6 --size 32 --period all"
+    columns = "--data records.csv --column longitude=Y_EAST"
+    assert run(f"bench run species {columns} {region} {few} maps", *species) == 0
+    made = json.loads(capfd.readouterr().out)["task_set"]["options"]
+    assert made["species"] == "Lynx rufus + Puma concolor"
+    assert (made["degrees"], made["size"], made["box"]) == (6, 32, [40, 50, -100, -90])
+    digits = "--data few-images-idx3-ubyte.gz --set digit=8,fit=pad"
+    assert run(f"bench run digits {digits} {few} digits") == 0
+    assert json.loads(capfd.readouterr().out)["rows"][0]["cells"] == 784
+    assert run("bench report ships") == 0
+    assert "overhead 0:1, size 16, target ship" in capfd.readouterr().out
+
+
 def test_bench_says_when_it_uses_fewer_workers(capfd: Captured) -> None:
     command = "bench run balls --policies random --tasks 0:1 --budget 3 --workers 5000 --json"
     assert run(command) == 0

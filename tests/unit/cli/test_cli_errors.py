@@ -16,7 +16,9 @@ from engram.memory.library import SHIPPED
 
 
 @pytest.fixture(autouse=True)
-def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _in_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data_files: dict[str, Path]
+) -> None:
     """Files that the bad commands below name."""
     monkeypatch.chdir(tmp_path)
     pixels = np.full((16, 16), 20, np.uint8)
@@ -31,6 +33,9 @@ def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("foreign.json").write_text('{"format": "something else"}')
 
 
+TILES = "bench run overhead --policies random --data tiles.npz"
+SPECIES = "bench run species --policies random --data records.csv"
+LYNX = f"{SPECIES} --column longitude=Y_EAST --species Lynx"
 AREA = "search --image area.png --above 100 --policy random"
 
 BAD = {
@@ -136,6 +141,42 @@ BAD = {
     "bench with damaged weights": (
         "bench run balls --policies em-ptdm --tasks 0:1 --prior damaged.safetensors",
         "damaged or does not belong to its card",
+    ),
+    "bench of balls with a file": ("bench run balls --data file", "takes no data file"),
+    "bench of tiles without a file": (
+        "bench run overhead",
+        "needs images with masks (.npz with images and masks, a folder with",
+    ),
+    "bench of species without a file": ("bench run species", "--data records.csv.gz"),
+    "bench of an absent file": ("bench run tumour --data absent.npz", "at absent.npz"),
+    "bench of a file given twice": (f"{TILES} --data ./tiles.npz", "given twice"),
+    "bench of another kind of file": ("bench run tumour --data file", "cannot read file as .npz"),
+    "bench beyond the last task": (f"{TILES} --size 16 --budget 3", "has 6 tasks; end at 6"),
+    "bench of tiles of another size": (f"{TILES} --tasks 0:2", "16x16 pixels of 3 channels"),
+    "bench of tiles that are not square": (f"{TILES} --size 16,8", "size='16,8'"),
+    "bench of a target that is not there": (
+        f"{TILES} --size 16 --target boat",
+        "choose one of plane, ship, vehicle or all",
+    ),
+    "bench of tiles by an option of species": (f"{TILES} --period year", "no setting 'period'"),
+    "bench of balls by an option of tiles": ("bench run balls --target ship", "no setting"),
+    "bench with a setting given twice": (f"{TILES} --size 16 --set size=16", "given twice"),
+    "bench of unknown columns": (SPECIES, "--column longitude=NAME"),
+    "bench of species without a name": (
+        f"{SPECIES} --column longitude=Y_EAST",
+        "choose with --species: Lynx rufus, Puma concolor",
+    ),
+    "bench of too few records": (f"{LYNX} --min-records 9999", "Lower --min-records"),
+    "bench of an empty box": (f"{LYNX} --box 0,1,0,1", "choose another --box"),
+    "bench of a strange box": (f"{LYNX} --box 0,1", "box='0,1'"),
+    "bench of too rare a target": (f"{LYNX} --max-share 0.000001", "--max-share"),
+    "bench by months that are not there": (f"{LYNX} --period month", "choose --period all"),
+    "bench of strange years": (f"{LYNX} --years lately", "years='lately'"),
+    "bench of years that are not there": (f"{LYNX} --years 2008-2016", "--column year=NAME"),
+    "bench of places that are not sure": (f"{LYNX} --max-uncertainty 10", "--column uncertainty"),
+    "bench with an address for local": (
+        "bench run balls --policies random --address auto",
+        "choose --engine ray",
     ),
     "report of nothing": ("bench report absent", "no results at absent"),
     "report of a text file": ("bench report file", "not valid JSON"),

@@ -58,3 +58,23 @@ def test_eight_different_turns_that_can_be_undone() -> None:
     assert len(seen) == TURNS
     for k in range(TURNS):
         assert torch.equal(turned_back(turned(image, k), k), image)
+
+
+def test_lessons_come_from_searches_with_everything_measured() -> None:
+    from engram import Grid, InputError, Task, make_policy
+    from engram.experience import lessons_of, posterior_samples
+
+    target = torch.zeros(8, 8, dtype=torch.bool)
+    target[2:4, 3:6] = True
+    task = Task("box", Grid(8, 8), target.numpy().astype("float32")[None], target.numpy())
+    seen: list[tuple[int, float]] = []
+    memory = tiny_memory(1)
+    lessons = lessons_of(memory, [task, task], 10, progress=lambda n, sr: seen.append((n, sr)))
+    assert [n for n, _ in seen] == [1, 2]
+    assert all(lesson.shape[1:] == (1, 8, 8) for lesson in lessons)
+    policy = make_policy("em-ptdm", task.grid, 64, memory=memory)
+    policy.observe([task.measure(task.grid.at(i)) for i in range(64)])
+    truth = torch.from_numpy(task.content) * 2 - 1
+    assert torch.allclose(posterior_samples(policy).mean(dim=0), truth, atol=0.05)
+    with pytest.raises(InputError, match="imagines nothing"):
+        posterior_samples(make_policy("gp", task.grid, 5))

@@ -57,7 +57,7 @@ def test_the_target_filter(tmp_path: Path) -> None:
     assert {ships.task(k).facts["index"] for k in ships.numbers()} == {0, 3}
     assert "choose one of plane, ship, vehicle or all" in message(path, "tank")
     np.savez(tmp_path / "bare.npz", images=np.zeros((1, 4, 4, 3)), masks=np.ones((1, 4, 4)))
-    assert "choose target 'all'" in message(tmp_path / "bare.npz", "ship")
+    assert "choose --target all" in message(tmp_path / "bare.npz", "ship")
 
 
 def test_several_files_are_pooled(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_images_and_masks_side_by_side(tmp_path: Path) -> None:
 
 
 def test_faulty_folders(folder: Path, tmp_path: Path) -> None:
-    assert "choose target 'all'" in message(folder, "ship")
+    assert "choose --target all" in message(folder, "ship")
     (folder / "masks" / "p2_mask.png").rename(folder / "masks" / "q.png")
     assert "'p2' has no mask" in message(folder)
     (folder / "images" / "p2.png").unlink()

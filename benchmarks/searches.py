@@ -1,0 +1,142 @@
+"""Searches in which the truth is known, kept in files: what benchmarks of "what is left" look at.
+
+A search does not depend on how it is judged, so it is run once and judged as often as needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engram.campaign.remaining import Evidence
+from engram.grid import Grid
+from engram.memory.permanent import PermanentMemory
+from engram.memory.scenes import scene
+from engram.policies import POLICIES, make_policy
+from engram.tasks.balls import ball_task
+from engram.tasks.base import Task
+
+MOMENTS = (0, 5, 10, 20, 35, 50, 75, 100, 125, 150, 175, 200, 225, 250, 280)
+"""Numbers of measurements after which the chances of all cells are kept."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """cells, hits, forecast (B,): measured cells in order, 1 for a find, its chance beforehand;
+    truth (n_cells,): target; chances: after t measurements, (n_cells,) chances of target."""
+
+    grid: Grid
+    truth: NDArray[np.bool_]
+    cells: NDArray[np.intp]
+    hits: NDArray[np.float64]
+    forecast: NDArray[np.float64]
+    chances: dict[int, NDArray[np.float64]]
+
+
+def evidence_at(search: Search, t: int) -> tuple[Evidence, int]:
+    """What was known after t measurements, and how many targets were left."""
+    cells = search.cells[:t]
+    searchable = np.ones(search.grid.n_cells, bool)
+    searchable[cells] = False
+    seen = Evidence(
+        search.grid, searchable, cells, search.hits[:t], search.forecast[:t], search.chances[t]
+    )
+    return seen, int(search.truth[searchable].sum())
+
+
+def scene_task(k: int) -> tuple[Task, int]:
+    """Procedural scene k as a task (target where it is above one half), and a budget.
+
+    Areas of 16 x 16, 24 x 24 and 32 x 32 cells. Of the first hundred, every third has less than
+    8 % target; of the second every fourth has, and half have more than 15 %; from 200 on, all
+    have less than 2 %.
+    """
+    rng = np.random.default_rng([91, k])
+    size = (32, 32, 24, 32, 16)[k % 5]
+    budget = {16: 90, 24: 150, 32: (200, 280, 120)[k % 3]}[size]
+    low, high = 0.0, 0.65
+    if k >= 200:
+        high = 0.02
+    elif k % (3 if k < 100 else 4) == 0:
+        high = 0.08
+    elif k >= 100 and k % 4 < 3:
+        low = 0.15
+    while True:
+        image = scene(rng, size, size)
+        target = image > 0.5
+        share = target.mean()
+        if low < share < high:
+            return Task(f"scene-{k}", Grid(size, size), image[None], target), budget
+
+
+@cache
+def memory_of(policy: str, prior: str) -> PermanentMemory | None:
+    """The memory a policy needs, loaded once."""
+    if not POLICIES[policy].needs_memory:
+        return None
+    from engram.memory.library import load_memory
+
+    return load_memory(prior)
+
+
+def run(task: Task, policy: str, prior: str, budget: int, seed: int) -> Search:
+    """Search a task."""
+    memory, options = memory_of(policy, prior), {}
+    if policy == "auto":  # the same search without the particles, which only explain it
+        policy, options = "em-ptdm", {"every": budget + 1}
+    searcher = make_policy(policy, task.grid, budget, seed=seed, memory=memory, **options)
+    chances = {}
+    for t in range(budget + 1):
+        if t in MOMENTS:
+            chances[t] = searcher.current_scores().probability
+        if t < budget:
+            searcher.observe(task.measure(searcher.suggest()[0].cell))
+    cells = np.array([task.grid.index(cell) for cell in searcher.observations.cells], np.intp)
+    hits = (searcher.observations.outcomes > 0).astype(np.float64)
+    forecast = np.array(searcher.log.forecast)
+    return Search(task.grid, task.outcomes > 0, cells, hits, forecast, chances)
+
+
+def kept(
+    suite: str, k: int, policy: str, prior: str, *, budget: int = 0, folder: Path | None = None
+) -> Search:
+    """Search of ball task or scene k, from the folder if it is there.
+
+    ``budget`` is that of a ball task; scenes bring their own.
+    """
+    file = None
+    if folder is not None:
+        label = Path(prior).stem if POLICIES[policy].needs_memory else "none"
+        file = folder / f"{suite}-{policy}-{label}-{k}.npz"
+        if file.exists():
+            return _read(file)
+    task, given = (ball_task(k), budget) if suite == "balls" else scene_task(k)
+    found = run(task, policy, prior, given, seed=k)
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        _write(file, found)
+    return found
+
+
+def _write(file: Path, search: Search) -> None:
+    arrays = {f"p{t}": p.astype(np.float32) for t, p in search.chances.items()}
+    arrays |= {"truth": search.truth, "order": search.cells, "y": search.hits}
+    arrays |= {"size": np.array([search.grid.rows, search.grid.cols]), "forecast": search.forecast}
+    half = file.with_suffix(".part.npz")
+    np.savez_compressed(half, **arrays)
+    half.rename(file)
+
+
+def _read(file: Path) -> Search:
+    with np.load(file) as a:
+        chances = {
+            int(name[1:]): a[name].astype(np.float64)
+            for name in a.files
+            if name[1:].isdigit() and name[0] == "p"
+        }
+        rows, cols = (int(v) for v in a["size"][:2])
+        return Search(Grid(rows, cols), a["truth"], a["order"], a["y"], a["forecast"], chances)

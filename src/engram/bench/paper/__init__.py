@@ -1,0 +1,1 @@
+"""The paper's experiments: what is run, what the paper reports, tables, figures, words."""

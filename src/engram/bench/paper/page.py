@@ -1,0 +1,173 @@
+"""One page about all experiments: the paper's figures, ours, and what may be said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from engram.bench.paper.catalogue import EXPERIMENTS
+from engram.bench.paper.experiments import Experiment
+from engram.bench.paper.jobs import LeftOut
+from engram.bench.paper.tables import tables_of
+from engram.bench.paper.verdicts import (
+    ABOVE,
+    BEYOND,
+    RELATIONS,
+    distance_words,
+    object_words,
+    verdict,
+    words,
+)
+from engram.bench.tables import Table, markdown
+from engram.metrics import gap_closed
+
+INTRODUCTION = """\
+The experiments of the paper (EM-PTDM: active target discovery with a permanent and a transient
+memory), each beside the paper's own row.
+
+* **SR** (success rate): queried cells that hold target, over min(budget, cells that hold target).
+* **Gap closed**, in brackets: (SR - R) / (1 - R), where R is random search on the same tasks: the
+  paper's own random row for the paper, the exact expectation for ours. Tasks, data and in part the
+  meaning of SR differ between the paper and us, so this share is what to compare, and not even it
+  is exact.
+* **±** is half of the 95 % interval over tasks (Student). Differences are paired task by task; a
+  policy is *above* or *below* another when the interval of the difference leaves out zero, and
+  *not told apart* otherwise; p is that of the paired test, uncorrected for the many comparisons.
+"""
+
+
+def page(
+    digests: Mapping[str, dict[str, Any]],
+    figures: Mapping[str, Sequence[str]],
+    *,
+    left_out: Sequence[LeftOut] = (),
+    title: str = "Reproduction of the paper's experiments",
+) -> str:
+    """Markdown; ``figures`` are links by experiment."""
+    blocks = [f"# {title}", INTRODUCTION]
+    if digests:
+        blocks += [_origin(digests), "## At a glance", markdown(overview(digests))]
+    for name, digest in digests.items():
+        blocks += _section(EXPERIMENTS[name], digest, figures.get(name, ()))
+    if left_out:
+        blocks += ["## Left out for want of data", "\n".join(_missing(left_out))]
+    return "\n\n".join(block.strip("\n") for block in blocks) + "\n"
+
+
+def _missing(left_out: Sequence[LeftOut]) -> list[str]:
+    return [f"* {part.title}: needs {', '.join(f'`{f}`' for f in part.files)}" for part in left_out]
+
+
+def _origin(digests: Mapping[str, dict[str, Any]]) -> str:
+    """Which code and machine; experiments of other commits are named."""
+    commits: dict[str, list[str]] = {}
+    for name, digest in digests.items():
+        commits.setdefault(digest["commit"], []).append(name)
+    lines = [
+        f"Commit `{made_by}`" + (f": {', '.join(names)}." if len(commits) > 1 else ".")
+        for made_by, names in commits.items()
+    ]
+    machine = next(iter(digests.values()))["machine"]
+    lines.append(
+        f"{machine['cores']} cores ({machine['processor']}), {machine['memory_gb']} GB, "
+        f"Python {machine['python']}, torch {machine['torch']}."
+    )
+    if any(digest["quick"] for digest in digests.values()):
+        lines.append(
+            "**A quick run: a few tasks and small budgets, to see that everything works. It says "
+            "little about how good anything is.**"
+        )
+    unfinished = [name for name, digest in digests.items() if not digest["complete"]]
+    if unfinished:
+        lines.append(f"**Unfinished: {', '.join(unfinished)}.**")
+    return "\n".join(lines)
+
+
+def overview(digests: Mapping[str, dict[str, Any]]) -> Table:
+    """Per experiment with rates: gap closed by the paper's and our lead, and who it beats."""
+    head = [
+        "experiment",
+        "paper",
+        "policy",
+        "budget",
+        "gap closed, paper",
+        "gap closed, ours",
+        "above",
+        "not above",
+    ]
+    lines = []
+    for name, digest in digests.items():
+        experiment = EXPERIMENTS[name]
+        if not {"rates", "trials"} & set(experiment.views):
+            continue
+        for part_name, part in digest["parts"].items():
+            lead = (
+                experiment.lead if experiment.lead in part["rates"] else next(iter(part["rates"]))
+            )
+            source, budget = experiment.reported(part_name), part["at"][-1]
+            rate = None if source is None else source.rate(lead, budget)
+            chance = None if source is None else source.chance(budget)
+            theirs = "-" if rate is None or chance is None else f"{gap_closed(rate, chance):.0%}"
+            pairs = [
+                p
+                for p in part["paired"]
+                if p["policy"] == lead and p["budget"] == budget and p["mean"] is not None
+            ]
+            above = [p["minus"] for p in pairs if verdict(p) == ABOVE]
+            other = [p["minus"] for p in pairs if verdict(p) != ABOVE]
+            lines.append(
+                [
+                    " ".join(filter(None, (name, part_name))),
+                    experiment.where,
+                    lead,
+                    str(budget),
+                    theirs,
+                    f"{part['rates'][lead][str(budget)]['gap_closed']:.0%}",
+                    ", ".join(above) or "-",
+                    ", ".join(other) or "-",
+                ]
+            )
+    return head, lines
+
+
+def _section(experiment: Experiment, digest: dict[str, Any], figures: Sequence[str]) -> list[str]:
+    run = [_setting(name, part) for name, part in digest["parts"].items() if part["options"]]
+    blocks = [
+        f"## {experiment.title}",
+        f"*{experiment.question}* Paper: {experiment.where}. Here: {'; '.join(run)}.",
+    ]
+    for named in tables_of(experiment, digest):
+        blocks += [f"{named.caption}.", markdown(named.table)]
+    blocks += _said(experiment, digest)
+    if experiment.bear:
+        blocks.append(f"**Bear in mind.** {experiment.bear}")
+    blocks += [f"![{experiment.title}]({link})" for link in figures]
+    return blocks
+
+
+def _setting(name: str, part: dict[str, Any]) -> str:
+    options = part["options"]
+    first, end = options["tasks"]
+    what = "sequences" if "length" in options else "tasks"
+    seeds = f", {options['seeds']} seeds" if options["seeds"] > 1 else ""
+    label = f"{name}: " if name else ""
+    return f"{label}{what} {first} to {end - 1}{seeds}, memory `{options['prior']}`"
+
+
+def _said(experiment: Experiment, digest: dict[str, Any]) -> list[str]:
+    """What the intervals say, grouped by how it stands to the paper."""
+    lines: dict[str, list[str]] = {relation: [] for relation in RELATIONS}
+    for name, part in digest["parts"].items():
+        lead = f"{name}: " if name else ""
+        if {"rates", "trials"} & set(experiment.views):
+            for relation, line in words(experiment.reported(name), part):
+                lines[relation].append(lead + line)
+        if "distances" in part:
+            lines[BEYOND] += [lead + line for line in distance_words(part)]
+        if "objects" in part:
+            lines[BEYOND] += object_words(name, part)
+    return [
+        f"**{relation}**\n\n" + "\n".join(f"* {line}" for line in said)
+        for relation, said in lines.items()
+        if said
+    ]

@@ -1,0 +1,162 @@
+"""Run all experiments and write what they show: digests, tables, figures, one page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engram.bench.journal import NAME as JOURNAL
+from engram.bench.journal import write_atomic
+from engram.bench.paper.catalogue import EXPERIMENTS
+from engram.bench.paper.digest import digest
+from engram.bench.paper.experiments import Experiment
+from engram.bench.paper.figures import figures_of
+from engram.bench.paper.jobs import Clock, Job, LeftOut, folder_of
+from engram.bench.paper.page import page
+from engram.bench.paper.tables import tables_of
+from engram.bench.runner import RESULTS, Engine, read_results, run_bench
+from engram.bench.tables import csv_text, latex, markdown
+from engram.bench.units import Row
+from engram.errors import InputError
+
+KIND = "paper.json"
+
+Progress = Callable[[Job, Clock], None]
+"""Called when a benchmark starts and after each of its units."""
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    *,
+    engine: Engine,
+    workers: int,
+    fresh: bool = False,
+    progress: Progress | None = None,
+) -> None:
+    """Run what is missing of every benchmark, each in its folder."""
+    clock = Clock(jobs, workers)
+    kept = {job.title: set() if fresh else _finished(job) for job in jobs}
+    for job in jobs:
+        clock.skip(job, [unit for unit in job.plan.units() if unit.key in kept[job.title]])
+    for job in jobs:
+        if progress is not None:
+            progress(job, clock)
+
+        def note(done: int, row: Row, job: Job = job) -> None:
+            clock.finished(job, row)
+            if progress is not None:
+                progress(job, clock)
+
+        run_bench(job.plan, job.folder, engine=engine, fresh=fresh, progress=note)
+
+
+def _finished(job: Job) -> set[str]:
+    """Keys of the units that are in the journal of a benchmark, whatever run made them."""
+    path = job.folder / JOURNAL
+    if not path.exists():
+        return set()
+    keys = set()
+    for line in path.read_text(encoding="utf-8").splitlines()[1:]:
+        try:
+            keys.add(json.loads(line)["key"])
+        except (ValueError, KeyError):
+            continue
+    return keys
+
+
+def check_kind(out: Path, *, quick: bool) -> None:
+    """Refuse a folder that holds the other kind of run, quick or full."""
+    path = out / KIND
+    if not path.exists():
+        return
+    before = json.loads(path.read_text(encoding="utf-8"))["quick"]
+    if before != quick:
+        raise InputError(
+            f"{out} holds a {'quick' if before else 'full'} run; choose another folder, or "
+            "discard its results with --fresh"
+        )
+
+
+def mark_kind(out: Path, *, quick: bool) -> None:
+    """Say of a folder which kind of run it holds."""
+    out.mkdir(parents=True, exist_ok=True)
+    write_atomic(out / KIND, json.dumps({"quick": quick}) + "\n")
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a report consists of."""
+
+    page: Path
+    experiments: tuple[str, ...]
+    foreign: tuple[str, ...]
+
+
+def write_report(
+    out: Path, *, version: str, quick: bool, left_out: Sequence[LeftOut] = ()
+) -> Written:
+    """Digests, tables, figures and ``report.md`` of all results in ``out``.
+
+    Results of another commit than ``version`` are not mixed in; their experiments are named.
+    """
+    digests: dict[str, dict[str, Any]] = {}
+    figures: dict[str, list[str]] = {}
+    foreign: list[str] = []
+    for experiment in EXPERIMENTS.values():
+        results = _results(out, experiment, quick)
+        if not results:
+            continue
+        if any(found["commit"] != version for found in results.values()):
+            foreign.append(experiment.name)
+            continue
+        made = digest(experiment, results, quick=quick)
+        digests[experiment.name] = made
+        write_digest(out / "digests", made)
+        _write_tables(out / "tables", experiment, made)
+        paths = figures_of(experiment, results, out / "figures")
+        figures[experiment.name] = [path.relative_to(out).as_posix() for path in paths]
+    text = page(digests, figures, left_out=left_out)
+    write_atomic(out / "report.md", text)
+    return Written(out / "report.md", tuple(digests), tuple(foreign))
+
+
+def _results(out: Path, experiment: Experiment, quick: bool) -> dict[str, dict[str, Any]]:
+    """Results of the parts that were run; those of the other kind of run are passed over."""
+    source = EXPERIMENTS[experiment.reads] if experiment.reads else experiment
+    found = {}
+    for part in source.quick if quick else source.parts:
+        folder = folder_of(out, source, part.name)
+        if (folder / RESULTS).exists():
+            results = read_results(folder)
+            if results["options"]["at"] == list(part.at):
+                found[part.name] = results
+    return found
+
+
+def write_digest(folder: Path, made: dict[str, Any]) -> None:
+    """One small readable file per experiment."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(made, indent=1, allow_nan=False)
+    write_atomic(folder / f"{made['experiment']}.json", text + "\n")
+
+
+def read_digests(folder: Path) -> dict[str, dict[str, Any]]:
+    """Digests by experiment, in the order of the experiments."""
+    found = {}
+    for name in EXPERIMENTS:
+        path = folder / f"{name}.json"
+        if path.exists():
+            found[name] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def _write_tables(folder: Path, experiment: Experiment, made: dict[str, Any]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for named in tables_of(experiment, made):
+        text = f"{named.caption}\n\n{markdown(named.table)}"
+        write_atomic(folder / f"{named.name}.md", text)
+        write_atomic(folder / f"{named.name}.csv", csv_text(named.table))
+        write_atomic(folder / f"{named.name}.tex", latex(named.table, named.caption))

@@ -1,0 +1,277 @@
+"""Tables of an experiment, made from its digest alone: the paper's figures beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from engram.bench.paper import published
+from engram.bench.paper.experiments import Experiment
+from engram.bench.paper.published import Published
+from engram.bench.paper.verdicts import paper_difference, verdict
+from engram.bench.tables import Table, plus_minus
+from engram.metrics import gap_closed
+
+Digest = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Named:
+    """A table with the name of its file and its caption."""
+
+    name: str
+    caption: str
+    table: Table
+
+
+def tables_of(experiment: Experiment, digest: Digest) -> list[Named]:
+    """Every table of an experiment."""
+    return [named for view in experiment.views for named in VIEWS[view](experiment, digest)]
+
+
+def _stem(experiment: Experiment, *parts: str) -> str:
+    return "-".join([experiment.name, *filter(None, parts)])
+
+
+def _heading(experiment: Experiment, part: str) -> str:
+    return f"{experiment.title}{f' ({part})' if part else ''}"
+
+
+def _count(part: Digest) -> str:
+    return f"{part['tasks']} {part['unit']}{'s' if part['tasks'] > 1 else ''}"
+
+
+def _rates(experiment: Experiment, digest: Digest) -> list[Named]:
+    found = []
+    for name, part in digest["parts"].items():
+        heading = _heading(experiment, name)
+        source = experiment.reported(name)
+        beside = "" if source is None else f"; paper: {source.where}, {source.setting}"
+        caption = f"{heading}: success rate and share of the gap to random search closed{beside}"
+        found.append(Named(_stem(experiment, name), caption, rate_table(source, part)))
+        if part["paired"]:
+            caption = f"{heading}: differences of success rate, paired over {_count(part)}"
+            found.append(
+                Named(_stem(experiment, name, "paired"), caption, pair_table(source, part))
+            )
+    return found
+
+
+def rate_table(source: Published | None, part: Digest) -> Table:
+    """SR per policy: the paper's (where it has one at that budget) and ours, per budget."""
+    at = part["at"]
+    with_paper = [b for b in at if _paper_has(source, b)]
+    head = ["policy"]
+    for b in at:
+        head += [f"paper, {b}"] * (b in with_paper) + [f"ours, {b}"]
+    lines = []
+    for policy, cells in part["rates"].items():
+        line = [policy]
+        for b in at:
+            line += [_paper_rate(source, policy, b)] * (b in with_paper)
+            cell = cells[str(b)]
+            line.append(f"{plus_minus(cell)} ({cell['gap_closed']:.0%})")
+        lines.append(line)
+    chance = next(iter(part["rates"].values()))
+    line = ["(random, expected)"]
+    for b in at:
+        line += ["-"] * (b in with_paper) + [f"{chance[str(b)]['random']:.3f} (0%)"]
+    return head, [*lines, line]
+
+
+def _paper_has(source: Published | None, budget: int) -> bool:
+    return source is not None and budget in source.budgets
+
+
+def _paper_rate(source: Published | None, policy: str, budget: int) -> str:
+    rate = None if source is None else source.rate(policy, budget)
+    if source is None or rate is None:
+        return "-"
+    chance = source.chance(budget)
+    share = "" if chance is None else f" ({gap_closed(rate, chance):.0%})"
+    return f"{rate:.3f}{share}"
+
+
+def pair_table(source: Published | None, part: Digest) -> Table:
+    """One line per difference and budget."""
+    head = ["difference of SR", "budget", "paper", "ours", "p", "+/=/-", "verdict"]
+    lines = []
+    for pair in part["paired"]:
+        if pair["mean"] is None:
+            continue
+        theirs = paper_difference(source, pair["policy"], pair["minus"], pair["budget"])
+        lines.append(
+            [
+                f"{pair['policy']} - {pair['minus']}",
+                str(pair["budget"]),
+                "-" if theirs is None else f"{theirs:+.3f}",
+                plus_minus(pair, "+"),
+                "-" if pair["p"] is None else f"{pair['p']:.2g}",
+                f"{pair['wins']}/{pair['ties']}/{pair['losses']}",
+                verdict(pair).removesuffix(" from").removesuffix(" against"),
+            ]
+        )
+    return head, lines
+
+
+def _objects(experiment: Experiment, digest: Digest) -> list[Named]:
+    parts = digest["parts"]
+    policies = [*next(iter(parts.values()))["objects"]["found"]]
+    head = ["task", "targets", *policies]
+    lines = [
+        [
+            name,
+            f"{part['objects']['in_task']:.3g}",
+            *(_spread(part["objects"]["found"].get(p), 2) for p in policies),
+        ]
+        for name, part in parts.items()
+    ]
+    at = next(iter(parts.values()))["at"][-1]
+    caption = f"{experiment.title}: mean number touched within {at} measurements"
+    return [Named(_stem(experiment), caption, (head, lines))]
+
+
+def _cost(experiment: Experiment, digest: Digest) -> list[Named]:
+    head = [
+        "area",
+        "policy",
+        "s/observation",
+        "evaluations/observation",
+        "peak MB",
+        "times 32x32",
+        "300 take (min)",
+        "paper s (GPU)",
+        "paper GB",
+    ]
+    base = digest["parts"].get("32x32", {}).get("cost", {})
+    lines = []
+    for name, part in digest["parts"].items():
+        theirs = published.COST.get(name.removesuffix("x3"))
+        for policy, cost in part["cost"].items():
+            seconds, shown = (
+                cost["seconds_per_observation"],
+                theirs if policy == "em-ptdm" else None,
+            )
+            usual = base.get(policy, {}).get("seconds_per_observation")
+            lines.append(
+                [
+                    name.removesuffix("-paper"),
+                    policy,
+                    f"{seconds:.3f}",
+                    f"{cost['network_evaluations_per_observation']:.2f}",
+                    f"{cost['peak_rss_mb']:.0f}",
+                    f"{seconds / usual:.1f}" if usual else "-",
+                    f"{seconds * 300 / 60:.1f}",
+                    "-" if shown is None else f"{shown[0]:.2f}",
+                    "-" if shown is None else f"{shown[1]:.2f}",
+                ]
+            )
+    return [Named(_stem(experiment), f"{experiment.title}, one CPU core", (head, lines))]
+
+
+def _trials(experiment: Experiment, digest: Digest) -> list[Named]:
+    found = []
+    for name, part in digest["parts"].items():
+        heading, source = _heading(experiment, name), experiment.reported(name)
+        head = ["policy"]
+        for b in part["at"]:
+            head += [f"paper, {b}", f"ours, {b}"]
+        lines = []
+        for policy, cells in part["trials"].items():
+            line = [policy]
+            for b in part["at"]:
+                line += [_paper_trials(source, policy, b), _mean_sd(**cells[str(b)])]
+            lines.append(line)
+        trials = next(iter(next(iter(part["trials"].values())).values()))["n"]
+        caption = f"{heading}: mean over {_count(part)} ± standard deviation over {trials} trials"
+        found.append(Named(_stem(experiment, name, "trials"), caption, (head, lines)))
+        caption = f"{heading}: differences, paired over tasks"
+        found.append(Named(_stem(experiment, name, "paired"), caption, pair_table(source, part)))
+    return found
+
+
+def _paper_trials(source: Published | None, policy: str, budget: int) -> str:
+    rate = None if source is None else source.rate(policy, budget)
+    if source is None or rate is None:
+        return "-"
+    sd = source.spread[policy][source.budgets.index(budget)] if policy in source.spread else None
+    return _mean_sd(rate, sd)
+
+
+def _mean_sd(mean: float, sd: float | None, **_: object) -> str:
+    return f"{mean:.3f}" + ("" if sd is None else f" ±{sd:.3f}")
+
+
+def _distances(experiment: Experiment, digest: Digest) -> list[Named]:
+    titles = {
+        "forecast": "forecast, all cells",
+        "forecast_targets": "forecast, target cells",
+        "image": "content, all pixels",
+        "image_targets": "content, target pixels",
+    }
+    found = []
+    for name, part in digest["parts"].items():
+        at = str(part["at"][-1])
+        head = ["policy", f"SR at {at}", *titles.values()]
+        lines = [
+            [
+                policy,
+                plus_minus(part["rates"][policy][at]),
+                *(_spread(means.get(n), 4) for n in titles),
+            ]
+            for policy, means in part["distances"]["means"].items()
+        ]
+        caption = f"{_heading(experiment, name)}: distance to the truth, mean over the search"
+        found.append(Named(_stem(experiment, name, "distances"), caption, (head, lines)))
+    return found
+
+
+def _positions(experiment: Experiment, digest: Digest) -> list[Named]:
+    found = []
+    for name, part in digest["parts"].items():
+        positions = part["positions"]
+        count = len(next(iter(positions.values())))
+        head = ["policy", *(f"task {i + 1}" for i in range(count))]
+        lines = [[policy, *(plus_minus(cell) for cell in row)] for policy, row in positions.items()]
+        caption = (
+            f"{_heading(experiment, name)}: success rate at {part['at'][-1]} measurements, by "
+            "place in the sequence"
+        )
+        found.append(Named(_stem(experiment, name, "positions"), caption, (head, lines)))
+    return found
+
+
+def _evidence(experiment: Experiment, digest: Digest) -> list[Named]:
+    parts = digest["parts"]
+    policies = list(dict.fromkeys(p for part in parts.values() for p in part["evidence"]))
+    head = ["policy", *(name or "mean" for name in parts)]
+    lines = [
+        [policy, *(_spread(part["evidence"].get(policy), 3) for part in parts.values())]
+        for policy in policies
+    ]
+    caption = (
+        f"{experiment.title}: mean log-likelihood of each outcome before it was seen (higher is "
+        "better; a policy that is misled is noticed here)"
+    )
+    return [Named(_stem(experiment, "evidence"), caption, (head, lines))]
+
+
+def _spread(cell: dict[str, Any] | None, digits: int) -> str:
+    if cell is None:
+        return "-"
+    text = f"{cell['mean']:.{digits}f}"
+    if cell["ci95"] is not None:
+        text += f" ±{(cell['ci95'][1] - cell['ci95'][0]) / 2:.{digits}f}"
+    return text
+
+
+VIEWS: dict[str, Callable[[Experiment, Digest], list[Named]]] = {
+    "rates": _rates,
+    "objects": _objects,
+    "cost": _cost,
+    "trials": _trials,
+    "distances": _distances,
+    "positions": _positions,
+    "evidence": _evidence,
+}
