@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from PIL import Image
 
 from engram.cli.main import main
 from engram.memory.library import user_folder
+from engram.memory.permanent import PermanentMemory
 from engram.testing import tiny_memory
 
 Captured = pytest.CaptureFixture[str]
@@ -194,3 +196,28 @@ def test_demo_compares_its_policies(monkeypatch: pytest.MonkeyPatch, capfd: Capt
         "results.json",
         "search.gif",
     ]
+
+
+def test_a_memory_learns_from_tasks(tmp_path: Path, capfd: Captured) -> None:
+    memory = tiny_memory(1)
+    card = replace(memory.card, height=32, width=32)
+    PermanentMemory(memory.denoiser, card).save(tmp_path / "tiny.safetensors")
+    command = "prior consolidate tiny.safetensors balls --tasks 0:2 --budget 4 --steps 2 --batch 4"
+    assert run(command, "--samples", "4", "--name", "wiser", "--out", "wiser.safetensors") == 0
+    assert "learnt from 2 tasks" in capfd.readouterr().out
+    new = json.loads(Path("wiser.json").read_text())
+    assert new["name"] == "wiser"
+    assert new["history"][-1]["what"] == "consolidated"
+    assert Path("wiser.png").exists()
+    assert run(command, "--name", "wiser", "--out", "wiser.safetensors") == 2
+    assert "--overwrite" in capfd.readouterr().err
+
+
+def test_several_memories_can_try_out(capfd: Captured) -> None:
+    command = "bench run balls --policies em-ptdm --tasks 0:1 --budget 3 --at 3 --workers 1 --json"
+    assert run(command, "--prior", "universal+digits") == 0
+    options = json.loads(capfd.readouterr().out)["options"]
+    assert options["prior"] == "universal+digits"
+    assert set(options["memories"]) == {"universal", "digits"}
+    assert run(command, "--prior", "universal+universal") == 2
+    assert "twice" in capfd.readouterr().err
