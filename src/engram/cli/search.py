@@ -11,6 +11,7 @@ from engram.cli import _common as common
 from engram.memory.library import DEFAULT_MEMORY
 
 if TYPE_CHECKING:
+    from engram.memory.card import Card
     from engram.policies import Policy
     from engram.simulate import Trace
     from engram.tasks.base import Task
@@ -56,13 +57,15 @@ def search(
     common.check_seed(seed)
     choice = PolicyChoice.parse(policy, preset=preset, prior=prior)
     card = next(iter(read_cards(choice.prior).values()))
+    pair = common.parse_pair(cell, "cell")
+    channels, limit = _seen_by(card, pair)
     raster = raster_task(
         image,
         target=target,
         above=above,
-        cell=common.parse_pair(cell, "cell"),
-        channels=card.channels,
-        limit=(2 * card.height, 2 * card.width),
+        cell=pair,
+        channels=channels,
+        limit=limit,
         size=None if size is None else common.parse_pair(size, "size"),
     )
     task = raster.task
@@ -102,6 +105,14 @@ def search(
     else:
         common.show_results([trace])
         common.say(f"Report: {page} (open it in a browser); figures: {out / 'results.json'}")
+
+
+def _seen_by(card: Card, cell: tuple[int, int]) -> tuple[int, tuple[int, int]]:
+    """Channels and largest size of the images a memory can search; one of cells sees cells."""
+    if card.layers:
+        limit = (2 * card.height * cell[0], 2 * card.width * cell[1])
+        return 3 if "red" in card.layers else 1, limit
+    return card.channels, (2 * card.height, 2 * card.width)
 
 
 def _run(policy: Policy, task: Task, label: str) -> Trace:
