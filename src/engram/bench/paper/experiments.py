@@ -12,9 +12,9 @@ NOISE = "noise"
 """Prior of a policy that stands for a memory of random weights, made for the run."""
 
 BALLS_PRIOR = "digits"
-SPECIES_PRIOR = "universal"
-OVERHEAD_PRIOR = "universal"
-TUMOUR_PRIOR = "universal"
+SPECIES_PRIOR = "species"
+OVERHEAD_PRIOR = "natural"
+TUMOUR_PRIOR = "natural"
 
 ALL = ("random", "spread", "gp", "greedy", "diffatd", "em-ptdm")
 CHEAP = ("random", "spread", "gp", "em-ptdm")
