@@ -11,6 +11,9 @@ from engram.cli import _common as common
 from engram.cli import _tasks as given
 from engram.cli.prior import weights_target
 
+REHEARSED = 192
+"""Images the old memory draws once, to be rehearsed."""
+
 
 def consolidate(
     prior: Annotated[str, typer.Argument(help="The memory to start from: name or file.")],
@@ -26,7 +29,7 @@ def consolidate(
     setting: given.Set = None,
     steps: Annotated[int, typer.Option(help="Optimiser steps.")] = 1000,
     batch: Annotated[int, typer.Option(help="Images a step.")] = 64,
-    rate: Annotated[float, typer.Option(help="Learning rate.")] = 3e-4,
+    rate: Annotated[float, typer.Option(help="Learning rate.")] = 5e-4,
     rehearsal: Annotated[
         float, typer.Option(help="Share of images the old memory draws, against forgetting.")
     ] = 0.3,
@@ -59,7 +62,12 @@ def consolidate(
     budget = budget or max(family.budgets)
     made.task(first).grid.check_budget(budget)
     plan = ConsolidationPlan(
-        steps=steps, batch=batch, learning_rate=rate, rehearsal=rehearsal, seed=seed
+        steps=steps,
+        batch=batch,
+        learning_rate=rate,
+        rehearsal=rehearsal,
+        rehearsed=REHEARSED,
+        seed=seed,
     )
     set_threads(threads)
     memory = load_memory(prior)
