@@ -26,40 +26,45 @@ from engram.campaign.remaining import LIMITS, features
 Array = NDArray[np.float64]
 
 SETS = (
-    ("auto", "universal", range(0, 55), 1.0),
-    ("auto", "universal", range(100, 122), 1.0),
-    ("gp", "", range(100, 131), 1.0),
-    ("random", "", range(0, 200), 0.5),
-    ("random", "", range(200, 300), 0.25),
+    ("auto", "universal", (*range(55), *range(100, 183), *range(200, 206), *range(300, 308)), 1.0),
+    ("auto", "digits", range(100, 152), 1.0),
+    ("gp", "", (*range(100, 131), *range(200, 212), *range(300, 310)), 1.0),
+    ("random", "", range(400), 0.35),
 )
-"""Policy, memory, scenes, weight."""
+"""Policy, memory, scenes, weight. The universal memory knows such scenes; the digit memory
+stands for one that does not fit."""
 
 SHARE = {
     "one": 0.0,
     "kriged": 0.2,
-    "policy": 0.2,
-    "corrected": 0.5,
     "length": 0.0,
     "length x (corrected - kriged)": 0.0,
     "rate": 0.0,
     "length x (rate - kriged)": 0.0,
     "length x recent": 0.0,
+    "none": 0.0,
     "top": 0.0,
     "length x top": 0.0,
     "contrast": 0.0,
     "surprise": 0.0,
+    "groups": 0.0,
+    "size": 0.0,
+    "area": 0.0,
+    "done": 0.0,
 }
 CONCENTRATION = {
     "one": 0.0,
-    "firm": 0.7,
     "length": 0.0,
-    "|corrected - kriged|": 0.0,
     "corrected": 0.0,
     "length x firm": 0.0,
-    "groups": 0.0,
-    "contrast": 0.0,
+    "length x recent": 0.0,
+    "none": 0.0,
     "top": 0.0,
     "surprise": 0.0,
+    "groups": 0.0,
+    "size": 0.0,
+    "area": 0.0,
+    "done": 0.0,
 }
 """Features of logit pi and log kappa, and what the penalty pulls their coefficients to."""
 

@@ -52,18 +52,19 @@ def scene_task(k: int) -> tuple[Task, int]:
     """Procedural scene k as a task (target where it is above one half), and a budget.
 
     Areas of 16 x 16, 24 x 24 and 32 x 32 cells. Of the first hundred, every third has less than
-    8 % target; of the second every fourth has, and half have more than 15 %; from 200 on, all
-    have less than 2 %.
+    8 % target; of the second every fourth has, and half have more than 15 %; the third hundred
+    have less than 2 %; from 300 on, small areas are measured almost to the end, and every third
+    has less than 2 % target.
     """
     rng = np.random.default_rng([91, k])
-    size = (32, 32, 24, 32, 16)[k % 5]
-    budget = {16: 90, 24: 150, 32: (200, 280, 120)[k % 3]}[size]
+    size = (32, 32, 24, 32, 16)[k % 5] if k < 300 else (16, 24)[k % 2]
+    budget = {16: 90, 24: 150, 32: (200, 280, 120)[k % 3]}[size] if k < 300 else 13 * size - 32
     low, high = 0.0, 0.65
-    if k >= 200:
+    if 200 <= k < 300 or (k >= 300 and k % 3 == 0):
         high = 0.02
-    elif k % (3 if k < 100 else 4) == 0:
+    elif k < 200 and k % (3 if k < 100 else 4) == 0:
         high = 0.08
-    elif k >= 100 and k % 4 < 3:
+    elif 100 <= k < 200 and k % 4 < 3:
         low = 0.15
     while True:
         image = scene(rng, size, size)

@@ -54,7 +54,7 @@ def test_random_measurements_give_the_share():
     rng = np.random.default_rng(0)
     truth = rng.random(GRID.n_cells) < 0.3
     cells = rng.permutation(GRID.n_cells)[:100]
-    found = _left(cells, truth[cells])
+    found = _left(cells, truth[cells], 0.95)
     assert found.low <= truth.sum() - truth[cells].sum() <= found.high
     assert found.expected == pytest.approx(0.3 * 156, rel=0.3)
     assert found.chance > 0.99
@@ -68,14 +68,16 @@ def test_finds_side_by_side_count_little():
     assert width[0] > width[1]
 
 
-@given(st.lists(st.booleans(), max_size=40), st.integers(0, 1000))
-def test_invariants(hits, seed):
+@given(st.lists(st.booleans(), max_size=40), st.integers(0, 1000), st.booleans())
+def test_invariants(hits, seed, uneven):
     cells = np.random.default_rng(seed).permutation(GRID.n_cells)[: len(hits)]
-    narrow, wide = _left(cells, hits), _left(cells, hits, 0.95)
+    chances = np.random.default_rng(seed + 1).random(GRID.n_cells) if uneven else None
+    seen = _seen(cells, hits, chances)
+    narrow, wide = remaining(seen), remaining(seen, level=0.95)
     assert 0 <= wide.low <= narrow.low <= narrow.high <= wide.high <= GRID.n_cells - len(hits)
     assert narrow.low <= narrow.expected <= narrow.high
     assert 0 <= narrow.chance <= 1
-    assert _left(cells, hits) == narrow
+    assert remaining(seen) == narrow
 
 
 def test_moments_are_those_of_the_gaussian_model():
@@ -110,7 +112,18 @@ def test_masses_are_those_of_the_beta_binomial_distribution():
     share, kappa, m = 0.2, 3.5, 30
     known = betabinom(m, share * kappa, (1 - share) * kappa).logpmf(np.arange(m + 1))
     assert log_masses(m, share, kappa) == pytest.approx(known)
-    assert distribution(_seen([], [])).sum() == pytest.approx(1)
+
+
+def test_kriging_alone_speaks_for_a_policy_that_was_not_led_by_finds():
+    seen = _seen([3, 70, 140, 200], [1, 0, 0, 1])
+    masses = distribution(seen)
+    mean, variance = moments(GRID, seen.searchable, seen.cells, seen.hits)
+    assert masses.sum() == pytest.approx(1)
+    known = np.exp(-((np.arange(253) - mean) ** 2) / 2 / variance)
+    assert masses == pytest.approx(known / known.sum())
+    led = _seen([3, 70, 140, 200], [1, 0, 0, 1], np.linspace(0.1, 0.4, GRID.n_cells))
+    assert distribution(led).sum() == pytest.approx(1)
+    assert np.abs(distribution(led) - masses).max() > 1e-4
 
 
 def test_nothing_left_to_search():
@@ -130,7 +143,8 @@ def test_a_policy_that_has_looked_everywhere_lowers_the_estimate():
     around = [r * 16 + c for r in range(0, 16, 2) for c in range(7, 16, 2)]
     cells, hits = block + around, [1] * len(block) + [0] * len(around)
     sure = [0.9] * len(block) + [0.1] * len(around)
-    low, high = (remaining(_seen(cells, hits, np.full(GRID.n_cells, p), sure)) for p in (0.01, 0.3))
+    uneven = np.linspace(0.5, 1.5, GRID.n_cells)
+    low, high = (remaining(_seen(cells, hits, p * uneven, sure)) for p in (0.01, 0.3))
     assert low.expected < 0.5 * high.expected
     assert low.high < high.high
 
