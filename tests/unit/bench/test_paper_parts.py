@@ -19,12 +19,13 @@ from engram.bench.paper.figures import VIEWS as DRAWN
 from engram.bench.paper.jobs import Clock, Job, guess, plan_of, prepare
 from engram.bench.paper.memories import noise_memory
 from engram.bench.paper.published import UPDATED, Published
-from engram.bench.paper.sequence import SequencePlan, posterior_samples
+from engram.bench.paper.sequence import SequencePlan
 from engram.bench.paper.tables import VIEWS as TABLED
 from engram.bench.paper.tables import rate_table, tables_of
 from engram.bench.paper.verdicts import AGREE, BEYOND, DIFFER, UNSETTLED, verdict, words
 from engram.bench.tables import csv_text, latex
 from engram.bench.units import run_unit
+from engram.experience import posterior_samples
 from engram.memory.library import load_memory
 from engram.pacing import UpdateSchedule
 from engram.testing import tiny_memory

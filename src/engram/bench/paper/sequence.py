@@ -21,8 +21,6 @@ from engram.bench.units import TRACK, Row, Unit, peak_mb, reset_peak, row_labels
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from engram.policies import Policy
-
 RATES = ("sr", "mass", "recall", "objects", "random")
 COSTS = (
     "updates_accepted",
@@ -51,6 +49,7 @@ class SequenceUnit(Unit):
         return f"{self.label} sequence {self.task} seed {self.seed}"
 
     def run(self, report: Report) -> Row:
+        from engram.experience import posterior_samples
         from engram.memory.consolidation import ConsolidationPlan, consolidate
         from engram.memory.library import load_memory
         from engram.policies import make_policy
@@ -82,14 +81,6 @@ class SequenceUnit(Unit):
                 memory = consolidate(memory, lessons, plan)
         labels = row_labels(self.choice, self.task, self.seed) | {"policy": self.label}
         return {**labels, **sequence_row(steps), "peak_rss_mb": peak_mb()}
-
-
-def posterior_samples(policy: Policy) -> Tensor:
-    """Samples (P, C, H, W) given everything measured, as the memory itself sees the area."""
-    policy.current_scores()
-    inside: Any = getattr(policy, "inner", policy)
-    samples: Tensor = inside.imagination.particles
-    return samples
 
 
 def sequence_row(steps: list[Row]) -> Row:
