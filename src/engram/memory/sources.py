@@ -15,11 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from engram._files import IMAGE_SUFFIXES
 from engram.errors import InputError
 from engram.memory import scenes
 from engram.memory.collage import collages
-
-IMAGE_SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp"}
 
 
 class Source(Protocol):
