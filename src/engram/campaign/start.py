@@ -60,9 +60,10 @@ def _checked_spec(
         raise InputError(f"unknown policy {policy!r}; choose one of {', '.join(POLICIES)}")
     memory: dict[str, Any] = {}
     if prior is not None or POLICIES[policy].needs_memory:
-        from engram.memory.library import DEFAULT_MEMORY, candidates, fingerprint, memory_path
+        from engram.memory.library import candidates, default_memory, fingerprint, memory_path
 
-        names = candidates(prior or DEFAULT_MEMORY)
+        prior = prior or default_memory(grid.rows, grid.cols)
+        names = candidates(prior)
         known = [n if memory_path(n).stem == n else str(memory_path(n).resolve()) for n in names]
-        memory = {"prior": "+".join(known), "prior_sha256": fingerprint(prior or DEFAULT_MEMORY)}
+        memory = {"prior": "+".join(known), "prior_sha256": fingerprint(prior)}
     return Spec(grid, budget, policy, version=__version__, **memory, **terms)

@@ -22,8 +22,15 @@ if TYPE_CHECKING:
 
 SHIPPED = Path(__file__).resolve().parent.parent / "weights"
 DEFAULT_MEMORY = "universal"
+LARGE = 45
+"""Cells per side from which the universal memory of 64x64 is the closer one."""
 AUTO = "auto"
 """Stands for every memory of the library: the one that explains the first measurements best."""
+
+
+def default_memory(rows: int, cols: int) -> str:
+    """The memory of an area of so many cells where the user names none."""
+    return DEFAULT_MEMORY if max(rows, cols) <= LARGE else "universal-64"
 
 
 def user_folder() -> Path:

@@ -66,3 +66,11 @@ def test_shipped_memories_load_and_say_what_they_are(path: Path) -> None:
     assert card.parameters == sum(p.numel() for p in memory.denoiser.parameters())
     assert memory.denoiser.network.config.outputs == card.channels
     assert path.stat().st_size < 8_000_000
+
+
+def test_large_areas_have_a_default_of_their_own() -> None:
+    from engram.memory.library import default_memory, read_card
+
+    assert default_memory(32, 45) == "universal"
+    assert default_memory(64, 20) == "universal-64"
+    assert read_card(default_memory(64, 64)).height == 64
