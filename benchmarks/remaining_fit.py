@@ -21,7 +21,7 @@ from scipy.special import betaln, digamma, gammaln
 from searches import evidence_at, kept
 
 from engram._threads import set_threads
-from engram.campaign.remaining import LIMITS, features
+from engram.campaign.remaining import LIMITS, features, kriging_of
 
 Array = NDArray[np.float64]
 
@@ -88,7 +88,7 @@ class Data:
                 search = kept("scenes", k, policy, prior, folder=folder)
                 for t in search.chances:
                     seen, left = evidence_at(search, t)
-                    f = features(seen)
+                    f = features(seen, kriging_of(seen))
                     x, z = ([f[name] for name in table] for table in (SHARE, CONCENTRATION))
                     rows.append((*x, *z, left, seen.searchable.sum(), weight, k % FOLDS))
         table, cut = np.array(rows, np.float64), len(SHARE)

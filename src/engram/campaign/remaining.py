@@ -83,7 +83,7 @@ class Evidence:
     probability: Array
 
 
-def features(seen: Evidence) -> dict[str, float]:
+def features(seen: Evidence, kriged_moments: tuple[float, float]) -> dict[str, float]:
     """What the coefficients are applied to, in logits and logarithms.
 
     kriged, corrected : share of target by kriging, and by the policy's corrected chances
@@ -100,7 +100,7 @@ def features(seen: Evidence) -> dict[str, float]:
         inside = min(max(count, 0.0), float(m))
         return float(np.log((inside + 0.5) / (m - inside + 0.5)))
 
-    mean, variance = moments(seen.grid, seen.searchable, seen.cells, seen.hits)
+    mean, variance = kriged_moments
     p = seen.probability[seen.searchable]
     total, top = float(p.sum()), float(p.max())
     kriged, better = logit(mean), logit(float(corrected(p, seen.forecast, seen.hits).sum()))
@@ -156,28 +156,31 @@ def distribution(seen: Evidence) -> Array:
     m = int(seen.searchable.sum())
     if m == 0:
         return np.ones(1)
-    masses = _blind(seen)
+    kriged = kriging_of(seen)
+    masses = _blind(m, *kriged)
     if np.ptp(seen.probability[seen.searchable]) >= EVEN:
-        masses = INSURANCE * masses + (1 - INSURANCE) * _led(seen)
+        masses = INSURANCE * masses + (1 - INSURANCE) * _led(m, features(seen, kriged))
     return masses
 
 
-def _blind(seen: Evidence) -> Array:
+def kriging_of(seen: Evidence) -> tuple[float, float]:
+    """Mean and variance of the number of targets left by kriging alone."""
+    return moments(seen.grid, seen.searchable, seen.cells, seen.hits)
+
+
+def _blind(m: int, mean: float, variance: float) -> Array:
     """Kriging alone: the normal density at 0, ..., m, scaled to a sum of 1."""
-    mean, variance = moments(seen.grid, seen.searchable, seen.cells, seen.hits)
-    logs = -((np.arange(int(seen.searchable.sum()) + 1) - mean) ** 2) / (2 * variance)
+    logs = -((np.arange(m + 1) - mean) ** 2) / (2 * variance)
     masses = np.exp(logs - logs.max())
     return np.asarray(masses / masses.sum())
 
 
-def _led(seen: Evidence) -> Array:
-    """The learnt beta-binomial distribution."""
-    x = features(seen)
+def _led(m: int, x: dict[str, float]) -> Array:
+    """The learnt beta-binomial distribution for features x."""
     eta, log_kappa = (
         float(np.clip(sum(weight * x[name] for name, weight in table.items()), *limits))
         for table, limits in zip((SHARE, CONCENTRATION), LIMITS, strict=True)
     )
-    m = int(seen.searchable.sum())
     masses = np.exp(log_masses(m, 1 / (1 + np.exp(-eta)), np.exp(log_kappa)))
     return np.asarray(masses / masses.sum())
 

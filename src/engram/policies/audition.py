@@ -15,6 +15,7 @@ from engram.errors import InputError
 from engram.grid import Grid
 from engram.observation import Observation, Observations
 from engram.policies.base import Policy, View
+from engram.policies.lens import lens_for
 from engram.scores import Scores
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ SIZES = 1.5
 
 def suited(memories: Sequence[PermanentMemory], grid: Grid) -> list[PermanentMemory]:
     """The memories that can imagine an area, those of about its size if there are any."""
-    from engram.policies.lens import lens_for
 
     def size(card: Card) -> float:
         lens = lens_for(card, grid)
@@ -57,14 +57,12 @@ class Audition(Policy):
         super().__init__(first.grid, first.budget, first.seed)
         self.name = first.name
         self.candidates = dict(candidates)
-        self.evidence = np.zeros(len(candidates))
-        self._order = [name for name, _ in candidates]
+        self.evidence = {name: 0.0 for name, _ in candidates}
 
     @property
     def leader(self) -> str:
         """Name of the memory with the best evidence so far."""
-        scores = {name: self.evidence[self._order.index(name)] for name in self.candidates}
-        return max(self.candidates, key=lambda name: scores[name])
+        return max(self.candidates, key=lambda name: self.evidence[name])
 
     def scores(self) -> Scores:
         return self.candidates[self.leader].current_scores()
@@ -77,31 +75,27 @@ class Audition(Policy):
         noted = len(leader.log.updates)
         for name, policy in self.candidates.items():
             policy.observe(new)
-            self.evidence[self._order.index(name)] += sum(policy.log.evidence[-len(new) :])
+            self.evidence[name] += sum(policy.log.evidence[-len(new) :])
         self.log.updates += leader.log.updates[noted:]
         self.log.evaluations = sum(p.log.evaluations for p in self.candidates.values())
-        if self.t >= TRIAL and len(self.candidates) > 1:
-            self._keep(self.leader)
-
-    def _keep(self, name: str) -> None:
-        self.candidates = {name: self.candidates[name]}
+        if self.t >= TRIAL:
+            self.candidates = {self.leader: self.candidates[self.leader]}
 
     def state(self) -> dict[str, Tensor]:
-        from torch import from_numpy, tensor
+        from torch import float64, tensor
 
-        out = {"evidence": from_numpy(self.evidence.copy())}
+        out = {}
         for name, policy in self.candidates.items():
-            number = self._order.index(name)
-            out[f"{number}/present"] = tensor(1)
-            out |= {f"{number}/{key}": value for key, value in policy.state().items()}
+            out[f"{name}/evidence"] = tensor(self.evidence[name], dtype=float64)
+            out |= {f"{name}/{key}": value for key, value in policy.state().items()}
         return out
 
     def restore(self, observations: Observations, state: dict[str, Tensor]) -> None:
         super().restore(observations, state)
-        self.evidence = state["evidence"].numpy().copy()
-        present = [name for i, name in enumerate(self._order) if f"{i}/present" in state]
+        present = [name for name in self.candidates if f"{name}/evidence" in state]
         self.candidates = {name: self.candidates[name] for name in present}
         for name, policy in self.candidates.items():
-            prefix = f"{self._order.index(name)}/"
+            prefix = f"{name}/"
+            self.evidence[name] = float(state[f"{name}/evidence"])
             inside = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
             policy.restore(Observations(self.grid, observations), inside)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import pickle
+from copy import deepcopy
 
 import pytest
 
@@ -66,5 +66,5 @@ def test_options_a_policy_does_not_know_are_refused() -> None:
 
 def test_a_choice_travels_by_value_and_builds() -> None:
     (choice,) = _parse("random")
-    policy = pickle.loads(pickle.dumps(choice)).build(ball_task(0), 5, 3)
+    policy = deepcopy(choice).build(ball_task(0), 5, 3)
     assert (policy.name, policy.budget, policy.seed) == ("random", 5, 3)

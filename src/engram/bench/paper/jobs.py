@@ -33,7 +33,7 @@ class Job:
 
     @property
     def title(self) -> str:
-        return " ".join(filter(None, (self.experiment.name, self.part.name)))
+        return title_of(self.experiment, self.part)
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,11 @@ class LeftOut:
 
     title: str
     files: tuple[str, ...]
+
+
+def title_of(experiment: Experiment, part: Part) -> str:
+    """What a part is called in messages."""
+    return " ".join(filter(None, (experiment.name, part.name)))
 
 
 def folder_of(out: Path, experiment: Experiment, part: str) -> Path:
@@ -71,8 +76,7 @@ def prepare(
             found, missing = _find(part.data, data_root)
             folder = folder_of(out, experiment, part.name)
             if missing:
-                title = " ".join(filter(None, (experiment.name, part.name)))
-                left_out.append(LeftOut(title, missing))
+                left_out.append(LeftOut(title_of(experiment, part), missing))
                 continue
             if tasks is not None:
                 part = replace(part, tasks=min(tasks, part.tasks))
