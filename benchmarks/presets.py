@@ -1,6 +1,6 @@
 """Cost of a query, presets side by side in one run: seconds, network evaluations, memory.
 
-    python benchmarks/presets.py [--queries 12] [--out FILE]
+    python benchmarks/presets.py [--queries 30] [--out FILE.json]
 
 One thread. The ``default`` preset is timed in the middle of a search (60 cells told), with its
 updates; the ``paper`` preset on its first queries, which all cost the same. Ratios of one run are
@@ -14,6 +14,7 @@ import json
 import resource
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -50,6 +51,25 @@ def cost(preset: str, size: int, queries: int) -> dict[str, float]:
     }
 
 
+def table(rows: list[dict[str, Any]], version: str) -> str:
+    """The same as Markdown, for the pages that quote it."""
+    lines = [
+        "| area | preset | s a query | evaluations | peak MB | times the default |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for row in rows:
+        for preset in ("default", "paper"):
+            if row[preset]:
+                seconds, evaluations, peak = row[preset].values()
+                ratio = f"{row['paper_over_default']:.0f}" if preset == "paper" else "1"
+                lines.append(
+                    f"| {row['size']} x {row['size']} | {preset} | {seconds:.3f} | "
+                    f"{evaluations:.1f} | {peak:.0f} | {ratio} |"
+                )
+    lines += ["", f"`python benchmarks/presets.py` at {version}; 1024 cells each, one thread."]
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--queries", type=int, default=30)
@@ -67,6 +87,7 @@ def main() -> None:
     if options.out:
         result = {"commit": commit(), "machine": machine(), "rows": rows}
         options.out.write_text(json.dumps(result, indent=2) + "\n")
+        options.out.with_suffix(".md").write_text(table(rows, result["commit"]))
 
 
 if __name__ == "__main__":
