@@ -14,7 +14,7 @@ import pytest
 
 ENGRAM = [sys.executable, "-m", "engram.cli.main"]
 HEAVY = ("torch", "matplotlib", "scipy", "sklearn", "sqlalchemy", "PIL", "pandas")
-TASKS = 16
+TASKS = 48
 TIMINGS = ("seconds_per_observation", "peak_rss_mb")
 
 

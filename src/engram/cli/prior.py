@@ -111,6 +111,15 @@ def train(
     steps: Annotated[int, typer.Option(help="Optimiser steps.")] = 8000,
     batch: Annotated[int, typer.Option(help="Images a step.")] = 64,
     rate: Annotated[float, typer.Option(help="Learning rate.")] = 1e-3,
+    practice: Annotated[
+        float, typer.Option(help="Share of each batch that is searches under way, 0 to 0.7.")
+    ] = 0.36,
+    unprompted: Annotated[
+        float, typer.Option(help="Share of the rest that is told nothing, 0 to 1.")
+    ] = 0.4,
+    focus: Annotated[
+        float, typer.Option(help="Additional weight of pixels next to a find in the loss.")
+    ] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of weights and batches.")] = 0,
     conditioned: Annotated[
         bool,
@@ -151,6 +160,12 @@ def train(
         raise InputError(f"patch={patch}, samples={samples}: give at least 1")
     if not 0 < rate < 1:
         raise InputError(f"rate={rate}: give a number between 0 and 1")
+    if not 0 <= practice <= 0.7:
+        raise InputError(f"practice={practice}: give a number between 0 and 0.7")
+    if not 0 <= unprompted <= 1:
+        raise InputError(f"unprompted={unprompted}: give a number between 0 and 1")
+    if not 0 <= focus <= 100:
+        raise InputError(f"focus={focus}: give a number between 0 and 100")
     pair = None if size is None else common.parse_pair(size, "size")
     if sees != "pixels":
         if pair is not None and pair[0] != pair[1]:
@@ -171,6 +186,9 @@ def train(
         learning_rate=rate,
         seed=seed,
         emphasis=float(max(1, len(images.layers))),
+        episodes=practice,
+        unprompted=unprompted,
+        focus=focus,
     )
     config = UNetConfig.for_image(
         images.shape[0], conditioned=conditioned, patch=patch, widths=layers

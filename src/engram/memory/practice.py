@@ -29,6 +29,19 @@ def scattered_masks(count: int, h: int, w: int, generator: torch.Generator) -> T
     return out
 
 
+def near_finds(images: Tensor, masks: Tensor, reach: int = 2) -> Tensor:
+    """(B, 1, H, W) in {0, 1} for images (B, C, H, W) in [-1, 1] and masks (B, 1, H, W).
+
+    Pixels not measured, within ``reach`` of a measured bright one: where a search looks next
+    and where a shape's outline is decided. The weight of a
+    pixel in the loss may depend on it, since it is a function of what was measured alone: the
+    optimum stays the posterior mean.
+    """
+    finds = (images.mean(dim=1, keepdim=True) > 0).float() * masks
+    around = F.max_pool2d(finds, 2 * reach + 1, stride=1, padding=reach)
+    return around * (1 - masks)
+
+
 class Episodes:
     """A pool of searches that go on through training, one step per training step.
 

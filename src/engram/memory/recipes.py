@@ -34,7 +34,10 @@ Progress = Callable[[int, float, float], None]
 SCENES = "scenes"
 SEES = ("pixels", "photo", "map")
 """What a memory is trained to imagine: pixels, or cells of photographs or of maps."""
-PLANNED = ("steps", "batch", "learning_rate", "seed", "emphasis")
+PLANNED = (
+    *("steps", "batch", "learning_rate", "seed"),
+    *("emphasis", "episodes", "unprompted", "focus"),
+)
 DEFAULT_SIZE = (32, 32)
 HELD_OUT_CHECKS = 20
 """How often the held-out loss is measured in the course of a training."""

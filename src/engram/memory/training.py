@@ -23,7 +23,7 @@ from torch import Tensor
 
 from engram.errors import InputError
 from engram.memory.denoiser import Known, NetworkDenoiser, noise_to_weight, per_sample
-from engram.memory.practice import Episodes, scattered_masks
+from engram.memory.practice import Episodes, near_finds, scattered_masks
 from engram.memory.sources import Source
 from engram.memory.unet import UNet
 from engram.seeding import torch_generator
@@ -38,7 +38,10 @@ class TrainingPlan:
 
     episodes, resumed : shares of a batch that are searches under way, and the same areas again
         at other noise levels;  noisy : share with noisy measurements
+    unprompted : share of the rest that is told nothing, so that the memory can draw on its own
     emphasis : weight of the last channel in the loss (presence, in a memory of cells)
+    focus : additional weight of the pixels next to a find in the estimates at full noise
+        (``practice.near_finds``)
     """
 
     steps: int = 8000
@@ -49,7 +52,9 @@ class TrainingPlan:
     episodes: float = 0.36
     resumed: float = 0.24
     noisy: float = 0.2
+    unprompted: float = 0.4
     emphasis: float = 1.0
+    focus: float = 0.0
     checkpoint_every: int = 500
     seed: int = 0
 
@@ -109,7 +114,7 @@ class Trainer:
         t_rest = torch.rand(rest, generator=generator)
         t_rest[torch.rand(rest, generator=generator) < 0.3] = 1.0
         masks = scattered_masks(rest, h, w, generator)
-        empty = torch.rand(rest, generator=generator) < 0.4
+        empty = torch.rand(rest, generator=generator) < plan.unprompted
         masks[empty] = 0.0
         fresh[empty] = self.source.draw(int(empty.sum()), generator, plain=True)
         if not self.conditioned:
@@ -129,7 +134,7 @@ class Trainer:
         batch = self._batch(generator)
         eps = torch.randn(batch.x0.shape, generator=generator)
         target, v = self._velocities(batch, eps, generator)
-        loss = ((v - target).square() * self._weights).mean()
+        loss = ((v - target).square() * self._weights * self._focus(batch)).mean()
         for group in self.optimiser.param_groups:
             group["lr"] = self.plan.rate(self.step_count)
         self.optimiser.zero_grad(set_to_none=True)
@@ -145,6 +150,13 @@ class Trainer:
         value = float(loss.detach())
         self.loss = value if math.isnan(self.loss) else 0.98 * self.loss + 0.02 * value
         return value
+
+    def _focus(self, batch: Batch) -> Tensor:
+        """(B, 1, H, W) weights of pixels, 1 on average."""
+        shown = batch.x0[:, -1:] if self.source.layers else batch.x0
+        near = near_finds(shown, batch.mask) * (per_sample(batch.t, batch.x0) == 1)
+        weights = 1 + self.plan.focus * near
+        return weights / weights.mean()
 
     def _velocities(
         self, batch: Batch, eps: Tensor, generator: torch.Generator

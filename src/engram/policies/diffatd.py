@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from engram.grid import Grid
 from engram.memory.permanent import PermanentMemory
-from engram.policies.papersearch import PaperSearch, paper_settings, with_options
+from engram.policies.options import with_options
+from engram.policies.papersearch import PaperSearch, paper_settings
 
 
 def diffatd(

@@ -7,13 +7,14 @@ same two memories, made fast and checked.
   noise is the posterior mean of the area in one evaluation, averaged over the symmetries of a
   square. An affine reward turns it into the probability of target of every cell.
 * M-step. The transient memory tilts those probabilities and learns by maximising the evidence
-  of the measurements (``outcome_h``). An update that makes the latest measurements less likely
-  is rolled back.
+  of the measurements (``outcome_h``). Updates that predict worse than none are rolled back.
 * The result is mixed with a Gaussian process by prequential evidence (``mixing``); while that
   predicts better, its look-ahead decides, so that a useless memory costs little.
 * Particles, drawn with the tilt, are refreshed every few queries: they give the terms of
   Eqs. 9 to 12 that explain a suggestion.
-* Cells are ranked by probability while some cell is likely; otherwise doubt counts too.
+* Cells are ranked by probability while some cell is likely enough; otherwise doubt counts too.
+  Likely enough is what foragers leave a patch by (the marginal value theorem): a cell that
+  promises less than the search finds on average is worse than a look elsewhere.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ from engram.policies.base import Policy, View
 from engram.policies.gp import GaussianProcess
 from engram.policies.imagination import DrawPlan, Imagination, evidence_of
 from engram.policies.mixing import EvidenceMixture
+from engram.policies.options import with_options
 from engram.policies.outcome_h import OutcomeTransform
-from engram.policies.papersearch import PaperSearch, paper_settings, with_options, with_schedule
+from engram.policies.papersearch import PaperSearch, paper_settings
 from engram.posterior import Evidence
 from engram.reward import AffineReward
 from engram.scores import Scores, paper_scores
@@ -45,34 +47,40 @@ from engram.symmetry import TURNS, turned, turned_back
 
 Array = NDArray[np.float64]
 
+LAST = 8
+"""Measurements at the end of the budget that are never spent on doubt."""
+RATES = (0.3, 0.85)
+"""Bounds of the rate of finds that decides whether a cell is likely enough."""
+
 
 @dataclass(frozen=True)
 class EmPtdmSettings:
     """Settings of the default preset.
 
-    h        : learn the transient memory;  strength : its ridge penalty
+    h        : learn the transient memory;  strength : how firmly it is held to its habits
     guard    : mix with a Gaussian process by evidence, and leave the ranking to its look-ahead
         while it is the better predictor
     views    : symmetries averaged in the mean, 1 or 8 (8 needs a square area without a
         preferred direction)
-    frontier, explore : where no cell is more likely than ``frontier``, the spatial model's
-        doubt counts ``explore`` times
+    frontier, explore : where no cell is more likely than ``frontier`` (by default the rate,
+        the share of measurements so far that were finds), the spatial model's doubt counts
+        ``explore`` times the rate: where a find leads to many, looking around pays
     a        : factor of alpha(B) (appendix G), kept in the scores
     every    : queries between two refreshes of the particles
     sigma    : sigma_x of Eq. 9, in model units
     """
 
     h: bool = True
-    strength: float = 5.0
+    strength: float = 1.0
     guard: bool = True
     views: int = 8
     a: float = 1.0
-    explore: float = 1.0
-    frontier: float = 0.5
+    explore: float = 2.5
+    frontier: float | None = None
     every: int = 10
     sigma: float = 1.0
     schedule: UpdateSchedule = field(
-        default_factory=lambda: UpdateSchedule(updates=20, first=20, stretch=True)
+        default_factory=lambda: UpdateSchedule(updates=50, every=5, first=8, stretch=True)
     )
     draws: DrawPlan = field(default_factory=DrawPlan)
 
@@ -129,15 +137,19 @@ class EmPtdm(Policy):
         if self.settings.guard and self.mixture.weights()[0] < 0.5:
             return rival.total
         available = self.observations.available
-        if not available.any() or p[available].max() >= self.settings.frontier:
+        finds = float((self.observations.outcomes > 0).sum())
+        rate = float(np.clip((finds + 5) / (self.t + 10), *RATES))
+        frontier = rate if self.settings.frontier is None else self.settings.frontier
+        last = self.budget - self.t < LAST
+        if last or not available.any() or p[available].max() >= frontier:
             return p
-        return np.asarray(p + self.settings.explore * rival.exploration)
+        return np.asarray(p + self.settings.explore * rate * rival.exploration)
 
     def _tilted(self, own: Array, rival: Scores) -> Array:
         """Probability of target after h."""
         spatial = (rival.probability, rival.exploration)
         self._features = self.transient.features(own, spatial, self.observations)
-        return own if self.transient.blank else self.transient.apply(self._features)
+        return self.transient.apply(self._features) if self.settings.h else own
 
     def _posterior_mean(self, evidence: Evidence) -> Tensor:
         """(1, C, H, W) by one evaluation, averaged over symmetries."""
@@ -244,14 +256,7 @@ def em_ptdm(
     if preset == "paper" or not memory.conditioned:
         settings = with_options(replace(paper_settings(preset, memory), h=True), **options)
         return PaperSearch(grid, budget, seed, memory=memory, name="em-ptdm", settings=settings)
-    unknown = set(options) - set(EmPtdmSettings.__dataclass_fields__)
-    if unknown:
-        raise InputError(
-            f"unknown option(s) {', '.join(sorted(unknown))} of em-ptdm; known are "
-            f"{', '.join(EmPtdmSettings.__dataclass_fields__)}"
-        )
-    usual = EmPtdmSettings()
-    chosen = replace(usual, **with_schedule(options, usual.schedule))  # type: ignore[arg-type]
+    chosen = with_options(EmPtdmSettings(), **options)
     if chosen.views not in (1, TURNS):
         raise InputError(f"views={chosen.views}: choose 1 or {TURNS}")
     return EmPtdm(grid, budget, seed, memory=memory, settings=chosen)

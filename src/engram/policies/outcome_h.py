@@ -7,17 +7,23 @@ The frozen memory gives each cell q a probability of target :math:`p_\theta(q)`.
 where :math:`\varphi` sees what the paper's h sees, the memory's own estimate, the measured
 values and the mask: the share of measured targets and of measured blanks in rings around the
 cell, the memory's logit, a plain spatial model's logit and doubt, and a constant. It is
-isotropic, has a dozen weights, and is zero at birth.
+isotropic and has a dozen weights. It is born with the habits of searches in procedural scenes
+(``habits``): :math:`\zeta \sim \mathcal N(\mu, \Sigma)`, how such weights usually are and how
+they vary together from area to area.
 
 The M-step maximises the evidence of the measurements itself (Proposition 1, Theorem 1),
 
 .. math::  \zeta \leftarrow \arg\max_\zeta \sum_i \log p(y_{q_i} \mid y_{q_1 \dots q_{i-1}})
-           - \tfrac\lambda2 \|\zeta\|^2 ,
+           - \tfrac\lambda2 (\zeta - \mu)^\top \Sigma^{-1} (\zeta - \mu) ,
 
 each measurement predicted from those before it. Which cell is measured next depends on the
 past alone, so this likelihood is free of the selection bias that haunts any training on
 "measured cells given the others": a search measures targets far more often than they occur.
-The problem is convex; a few Newton steps solve it.
+The problem is convex; a few Newton steps solve it, and the evidence never falls.
+
+What the updates are worth is judged by measurements they have not seen: each outcome is
+predicted by the h of the last update and by h as it was born. Where the updates have lately
+predicted worse, h goes back to its birth until they predict better again.
 """
 
 from __future__ import annotations
@@ -32,12 +38,18 @@ from scipy.special import expit, logit
 
 from engram.grid import Grid
 from engram.observation import Observation, Observations
+from engram.policies.base import log_likelihood
+from engram.policies.habits import usual
 
 Array = NDArray[np.float64]
 
 RINGS = ((0.0, 1.1), (1.1, 2.3), (2.3, 3.7), (3.7, 5.2))
 """Inner and outer radii, in cells."""
 FLOOR = 0.01
+RECENT = 40
+"""Measurements that judge the updates."""
+PATIENCE = 1.0
+"""By how many nats the updates may have predicted them worse."""
 
 
 def _ring_kernels() -> list[Array]:
@@ -50,29 +62,38 @@ def _ring_kernels() -> list[Array]:
 
 @dataclass(frozen=True)
 class HUpdate:
-    """One judged update: evidence of the latest outcomes before and after."""
+    """One judged update.
+
+    before, after : penalised evidence of the measurements so far, a measurement, under the h of
+        the last update and under the new one
+    gain : by how many nats updates have predicted the latest measurements better than h as it
+        was born;  accepted : whether the search uses the new h or goes back to birth
+    """
 
     t: int
     accepted: bool
     before: float
     after: float
-    held_out: int
+    gain: float
 
 
 class OutcomeTransform:
-    """h on outcomes: learns from every measurement, changes only by judged updates."""
+    """h on outcomes: learns from every measurement, changes only by judged updates.
 
-    def __init__(self, grid: Grid, strength: float = 5.0, block: int = 12) -> None:
-        self.grid, self.strength, self.block = grid, strength, block
+    strength : how firmly h is held to its habits, 1 = as learnt
+    """
+
+    def __init__(self, grid: Grid, strength: float = 1.0) -> None:
+        self.grid = grid
         self.kernels = _ring_kernels()
-        self.weights = np.zeros(2 * len(RINGS) + 4)
+        habits = usual()
+        self.birth = habits.mean.copy()
+        self.precision: Array = np.asarray(strength * np.linalg.inv(habits.covariance), np.float64)
+        self.weights = self.birth.copy()
+        self.learnt = self.birth.copy()
         self._rows: list[Array] = []
         self._hits: list[float] = []
-
-    @property
-    def blank(self) -> bool:
-        """True while h is zero."""
-        return not self.weights.any()
+        self._gains: list[float] = []
 
     def features(
         self, own: Array, spatial: tuple[Array, Array], observations: Observations
@@ -93,65 +114,83 @@ class OutcomeTransform:
 
     def apply(self, features: Array) -> Array:
         """Tilted probability (n_cells,)."""
-        return np.asarray(expit(features[:, 0] + features @ self.weights), np.float64)
+        return tilted(features, self.weights)
 
     def note(self, features: Array, new: Sequence[Observation]) -> None:
         """Keep what was known of the measured cells before they were measured."""
         for item in new:
-            self._rows.append(features[self.grid.index(item.cell)])
-            self._hits.append(float(item.outcome > 0))
+            row, hit = features[self.grid.index(item.cell)], float(item.outcome > 0)
+            both = (log_likelihood(hit, float(tilted(row, w))) for w in (self.learnt, self.birth))
+            learnt, birth = both
+            self._rows.append(row)
+            self._hits.append(hit)
+            self._gains.append(learnt - birth)
 
     def update(self, t: int) -> HUpdate | None:
-        """Learn from all but the latest block, judge on it, keep or roll back.
-
-        Neither the old h nor the new one has seen the block: blocks move on with the search.
-        """
+        """Learn from all measurements; use what was learnt unless updates lately misled."""
         rows, hits = np.array(self._rows), np.array(self._hits)
-        block = min(self.block, len(hits) // 3)
-        if block < 2:
+        if not len(hits):
             return None
-        candidate = self._solve(rows[:-block], hits[:-block])
-        before = _evidence(rows[-block:], hits[-block:], self.weights)
-        after = _evidence(rows[-block:], hits[-block:], candidate)
-        accepted = after >= before
-        if accepted:
-            self.weights = candidate
-        return HUpdate(t, accepted, before, after, block)
+        candidate = most_likely(rows, hits, self.birth, self.precision, self.learnt)
+        before, after = (self._evidence(rows, hits, w) for w in (self.learnt, candidate))
+        if after < before:  # the optimum was there already, to the last digits
+            candidate, after = self.learnt, before
+        gain = float(sum(self._gains[-RECENT:]))
+        accepted = gain >= -PATIENCE
+        self.learnt = candidate
+        self.weights = candidate if accepted else self.birth.copy()
+        return HUpdate(t, accepted, before, after, gain)
 
-    def _solve(self, rows: Array, hits: Array) -> Array:
-        """Maximum of the penalised evidence by damped Newton steps from zero."""
-        zeta = np.zeros(rows.shape[1])
-        for _ in range(12):
-            p = expit(rows[:, 0] + rows @ zeta)
-            slope = rows.T @ (p - hits) + self.strength * zeta
-            curve = (rows * (p * (1 - p))[:, None]).T @ rows + self.strength * np.eye(len(zeta))
-            step = np.linalg.solve(curve, slope)
-            zeta = zeta - step / max(1.0, float(np.abs(step).max()))
-            if np.abs(step).max() < 1e-6:
-                break
-        return zeta
+    def _evidence(self, rows: Array, hits: Array, zeta: Array) -> float:
+        """What the M-step maximises, a measurement."""
+        odds, off = rows[:, 0] + rows @ zeta, zeta - self.birth
+        logs = hits * odds - np.logaddexp(0, odds)
+        return float((logs.sum() - off @ self.precision @ off / 2) / len(hits))
 
     def state(self) -> dict[str, Array]:
         """Arrays that restore it."""
-        width = len(self.weights)
         return {
             "weights": self.weights.copy(),
-            "rows": np.array(self._rows, np.float64).reshape(-1, width),
+            "learnt": self.learnt.copy(),
+            "rows": np.array(self._rows, np.float64).reshape(-1, len(self.weights)),
             "hits": np.array(self._hits, np.float64),
+            "gains": np.array(self._gains, np.float64),
         }
 
     def restore(self, state: dict[str, Array]) -> None:
         """Return to a saved state."""
         self.weights = np.array(state["weights"], np.float64)
+        self.learnt = np.array(state["learnt"], np.float64)
         self._rows = list(np.array(state["rows"], np.float64))
         self._hits = [float(v) for v in state["hits"]]
+        self._gains = [float(v) for v in state["gains"]]
+
+
+def tilted(features: Array, zeta: Array) -> Array:
+    """Probability of target (...,) for features (..., k), the memory's logit first."""
+    return np.asarray(expit(features[..., 0] + features @ zeta), np.float64)
+
+
+def most_likely(
+    rows: Array, hits: Array, mean: Array, precision: Array, start: Array | None = None
+) -> Array:
+    """Weights (k,) of the highest evidence of ``hits`` (n,) given ``rows`` (n, k), times the
+    normal density of ``mean`` and ``precision``, by damped Newton steps."""
+    zeta = np.array(mean if start is None else start)
+    for _ in range(20):
+        p = tilted(rows, zeta)
+        slope = rows.T @ (p - hits) + precision @ (zeta - mean)
+        step = np.linalg.solve(curvature(rows, p, precision), slope)
+        zeta = zeta - step / max(1.0, float(np.abs(step).max()))
+        if np.abs(step).max() < 1e-6:
+            break
+    return zeta
+
+
+def curvature(rows: Array, p: Array, precision: Array) -> Array:
+    """(k, k) second derivative of the penalised evidence, with the sign of a precision."""
+    return np.asarray((rows * (p * (1 - p))[:, None]).T @ rows + precision)
 
 
 def _logit(p: Array, floor: float = FLOOR) -> Array:
     return np.asarray(logit(np.clip(p, floor, 1 - floor)), np.float64)
-
-
-def _evidence(rows: Array, hits: Array, zeta: Array) -> float:
-    """Mean log-likelihood of the outcomes (1 = target)."""
-    p = np.clip(expit(rows[:, 0] + rows @ zeta), FLOOR, 1 - FLOOR)
-    return float((hits * np.log(p) + (1 - hits) * np.log(1 - p)).mean())

@@ -14,7 +14,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engram.errors import InputError
 from engram.grid import Grid
 from engram.memory.denoiser import Denoiser, Known
 from engram.memory.permanent import PermanentMemory
@@ -183,22 +182,3 @@ def paper_settings(preset: str, memory: PermanentMemory) -> PaperSettings:
     if preset == "paper" or not memory.conditioned:
         return PaperSettings()
     return replace(PaperSettings(), draws=FAST_DRAWS, paper_reward=False)
-
-
-def with_options(settings: PaperSettings, **options: object) -> PaperSettings:
-    """Settings with named fields replaced; unknown names are refused."""
-    unknown = set(options) - set(PaperSettings.__dataclass_fields__)
-    if unknown:
-        raise InputError(
-            f"unknown option(s) {', '.join(sorted(unknown))}; "
-            f"known are {', '.join(PaperSettings.__dataclass_fields__)}"
-        )
-    return replace(settings, **with_schedule(options, settings.schedule))  # type: ignore[arg-type]
-
-
-def with_schedule(options: dict[str, object], usual: UpdateSchedule) -> dict[str, object]:
-    """Options with ``schedule=adaptive`` or ``uniform`` read as the usual one of that kind."""
-    kind = options.get("schedule")
-    if not isinstance(kind, str):
-        return options
-    return {**options, "schedule": replace(usual, kind=kind)}

@@ -124,12 +124,12 @@ def draw_evidence(fig: Figure, entries: Sequence[Entry]) -> None:
 
 
 def draw_updates(fig: Figure, entries: Sequence[Entry]) -> None:
-    """One row per policy that adapts: held-out evidence before and after, seconds spent."""
+    """One row per policy that adapts: evidence before and after, seconds spent."""
     axes = fig.subplots(len(entries), 2, squeeze=False, width_ratios=(3, 2), sharex="col")
     for (left, right), entry in zip(axes, entries, strict=True):
         updates = entry.trace.updates
         _dumbbells(left, updates)
-        left.set_ylabel("held-out log-likelihood\n(nats per measurement)")
+        left.set_ylabel("evidence\n(nats per measurement)")
         times = [u["t"] for u in updates if u.get("seconds") is not None]
         seconds = [float(u["seconds"]) for u in updates if u.get("seconds") is not None]
         width = max(1.0, entry.trace.budget / 80)

@@ -98,8 +98,8 @@ GLOSSARY = {
     "like in general; the transient memory is a small network that learns from this search alone.",
     "Evidence": "Logarithm of the probability that was given to an outcome before it was seen, in "
     "nats; closer to 0 is better.",
-    "Rolled back": "An update of the transient memory that made held-out measurements less likely, "
-    "and was undone.",
+    "Rolled back": "An update of the transient memory that was undone because measurements it had "
+    "not seen became less likely.",
     "Reliability": "Whether things forecast with 70 % happen in 70 % of the cases.",
     "Distance to the truth (L2)": "Root of the mean squared difference between posterior mean and "
     "true content.",

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from engram.memory.practice import Episodes, scattered_masks
+from engram.memory.practice import Episodes, near_finds, scattered_masks
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -22,6 +22,17 @@ def test_scattered_masks_have_all_densities() -> None:
     density = scattered_masks(400, 32, 32, generator()).mean(dim=(1, 2, 3))
     assert float(density.min()) < 0.01
     assert 0.4 < float(density.max()) < 0.75
+
+
+def test_pixels_near_a_find_are_told_by_what_was_measured_alone() -> None:
+    images, masks = torch.full((1, 1, 8, 8), -1.0), torch.zeros(1, 1, 8, 8)
+    images[0, 0, 2, 2] = images[0, 0, 6, 6] = 1.0
+    masks[0, 0, 2, 2] = masks[0, 0, 2, 3] = 1.0
+    near = near_finds(images, masks, reach=1)
+    assert float(near.sum()) == 7  # the ring of 8 but for the measured neighbour
+    assert float(near[0, 0, 2, 3]) == 0
+    unseen = torch.where(masks > 0, images, -images)
+    assert torch.equal(near, near_finds(unseen, masks, reach=1))
 
 
 def searched(images: torch.Tensor, steps: int = 12) -> Episodes:

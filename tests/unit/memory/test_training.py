@@ -28,9 +28,18 @@ def network(*, conditioned: bool = True, seed: int = 0) -> UNet:
     return fresh_network(UNetConfig(inputs, 1, conditioned, 2, (16,), 1, 8, attention=False), seed)
 
 
-def trainer(steps: int = 12, *, conditioned: bool = True, seed: int = 0) -> Trainer:
+def trainer(
+    steps: int = 12, *, conditioned: bool = True, seed: int = 0, focus: float = 0.0
+) -> Trainer:
     plan = TrainingPlan(
-        steps=steps, batch=16, learning_rate=1e-2, warmup=3, ema=0.9, checkpoint_every=4, seed=seed
+        steps=steps,
+        batch=16,
+        learning_rate=1e-2,
+        warmup=3,
+        ema=0.9,
+        checkpoint_every=4,
+        seed=seed,
+        focus=focus,
     )
     return Trainer(network(conditioned=conditioned), stripes(), plan)
 
@@ -53,9 +62,10 @@ def test_training_lowers_the_loss(conditioned: bool) -> None:
     assert one.held_out_loss(4) < (0.7 if conditioned else 0.85) * before
 
 
-def test_a_trained_network_tells_what_it_was_told() -> None:
+@pytest.mark.parametrize("focus", [0.0, 4.0])
+def test_a_trained_network_tells_what_it_was_told(focus: float) -> None:
     """After measuring two pixels of the left half, the whole image is known."""
-    one = trainer(50)
+    one = trainer(50, focus=focus)
     one.run()
     values, weight = torch.zeros(1, 1, 8, 8), torch.zeros(1, 1, 8, 8)
     weight[..., 3, 1:3] = 1.0

@@ -9,6 +9,7 @@ from engram import Grid, InputError, Task, ball_task, make_policy, simulate
 from engram.memory.permanent import PermanentMemory
 from engram.pacing import UpdateSchedule
 from engram.policies.base import Policy
+from engram.policies.emptdm import EmPtdm
 from engram.policies.imagination import DrawPlan
 from engram.testing import tiny_memory
 
@@ -116,6 +117,10 @@ def test_rectangular_areas_and_blocks(memory: PermanentMemory) -> None:
         ("default", {"views": 3}, "views=3"),
         ("default", {"speed": 9}, "speed"),
         ("paper", {"speed": 9}, "speed"),
+        ("default", {"frontier": "0.5;explore=1"}, "frontier='0.5;explore=1': give a number"),
+        ("default", {"h": 3}, "h=3: give on or off"),
+        ("default", {"every": 2.5}, "every=2.5: give a whole number"),
+        ("paper", {"a": "much"}, "a='much': give a number"),
     ],
 )
 def test_unknown_options_are_named(
@@ -123,6 +128,31 @@ def test_unknown_options_are_named(
 ) -> None:
     with pytest.raises(InputError, match=message):
         make_policy("em-ptdm", Grid(8, 8), 5, memory=memory, preset=preset, **options)
+
+
+def test_a_find_is_followed_only_while_it_promises_more_than_the_search_yields(
+    memory: PermanentMemory,
+) -> None:
+    """The frontier is the rate of finds; the last measurements ignore doubt."""
+    grid = Grid(12, 12)
+    policy = make_policy("em-ptdm", grid, 40, memory=memory, draws=FEW)
+    assert isinstance(policy, EmPtdm)
+    rival = policy.rival.scores()
+    likely, unlikely = np.full(144, 0.1), np.full(144, 0.1)
+    likely[5], unlikely[5] = 0.6, 0.4
+    assert np.array_equal(policy._total(likely, rival), likely)  # no finds yet: a rate of 1/2
+    assert not np.array_equal(policy._total(unlikely, rival), unlikely)
+    square = np.zeros((12, 12), bool)
+    square[:6] = True
+    task = Task("half", grid, square[None].astype(np.float32), square)
+    policy.observe([task.measure((r, c)) for r in range(3) for c in range(12)])
+    policy.mixture.restore(np.zeros((0, 2)))
+    rival = policy.rival.scores()
+    likely[:36], likely[60] = 0.0, 0.8
+    assert policy.t == 36
+    assert np.array_equal(policy._total(likely, rival), likely)  # 4 measurements left
+    policy.budget = 100
+    assert policy._total(likely, rival)[60] > likely[60]  # a rate of 0.85, and time to look around
 
 
 def test_a_memory_of_other_channels_is_refused(memory: PermanentMemory) -> None:

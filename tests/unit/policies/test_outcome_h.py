@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
+import pytest
 
 from engram import Grid, Observation, Observations
+from engram.policies.habits import Habits, usual
 from engram.policies.mixing import EvidenceMixture
-from engram.policies.outcome_h import OutcomeTransform
+from engram.policies.outcome_h import OutcomeTransform, most_likely
 
 
 def _seen(grid: Grid, hits: dict[tuple[int, int], float]) -> Observations:
@@ -23,13 +28,26 @@ def _biased_rows(transform: OutcomeTransform, grid: Grid, count: int, rate: floa
         transform.note(features, [Observation.checked(grid, grid.at(i), hit, hit)])
 
 
-def test_zero_at_birth() -> None:
+def test_born_with_its_habits() -> None:
+    """h adds its weighted features to the memory's logit, with the usual weights at first."""
     grid = Grid(8, 8)
     transform = OutcomeTransform(grid)
     own = np.linspace(0.05, 0.95, 64)
     features = transform.features(own, (own, own), _seen(grid, {(1, 1): 1.0, (5, 5): 0.0}))
-    assert transform.blank
-    assert np.allclose(transform.apply(features), own)
+    assert np.allclose(features[:, 0], np.log(own / (1 - own)))
+    assert np.array_equal(transform.weights, usual().mean)
+    odds = features[:, 0] + features @ usual().mean
+    assert np.allclose(transform.apply(features), 1 / (1 + np.exp(-odds)))
+
+
+def test_habits_are_a_distribution_of_the_features(tmp_path: Path) -> None:
+    covariance = usual().covariance
+    assert covariance.shape == (len(usual().mean),) * 2
+    assert np.allclose(covariance, covariance.T, atol=1e-3)
+    assert np.linalg.eigvalsh(covariance).min() > 0
+    file = tmp_path / "habits.json"
+    Habits(usual().mean, covariance).write(file)
+    assert np.array_equal(json.loads(file.read_text())["covariance"], covariance)
 
 
 def test_learns_the_rate_the_memory_gets_wrong() -> None:
@@ -51,30 +69,57 @@ def test_the_solution_is_the_optimum_of_the_penalised_evidence() -> None:
     transform = OutcomeTransform(Grid(8, 8))
     rows = rng.normal(size=(80, len(transform.weights)))
     hits = (rng.random(80) < 0.4).astype(float)
-    zeta = transform._solve(rows, hits)
+    zeta = most_likely(rows, hits, transform.birth, transform.precision)
     p = 1 / (1 + np.exp(-(rows[:, 0] + rows @ zeta)))
-    assert np.abs(rows.T @ (hits - p) - transform.strength * zeta).max() < 1e-5
+    pull = transform.precision @ (zeta - transform.birth)
+    assert np.abs(rows.T @ (hits - p) - pull).max() < 1e-4
 
 
-def test_an_update_that_hurts_is_rolled_back() -> None:
-    """The latest block says the opposite of everything before it."""
+def test_without_measurements_the_habits_are_the_optimum() -> None:
+    transform = OutcomeTransform(Grid(8, 8))
+    rows, hits = np.zeros((1, len(transform.weights))), np.array([1.0])
+    zeta = most_likely(rows, hits, transform.birth, transform.precision, transform.birth + 1)
+    assert np.allclose(zeta, transform.birth, atol=1e-6)
+
+
+def test_the_evidence_never_falls() -> None:
+    """Theorem 1: each M-step makes the measurements so far more likely, or keeps h."""
     grid = Grid(16, 16)
-    transform = OutcomeTransform(grid, block=30)
+    transform = OutcomeTransform(grid)
+    for count in (10, 20, 30, 40):
+        _biased_rows(transform, grid, count, 0.8)
+        judged = transform.update(count)
+        assert judged is not None
+        assert judged.after >= judged.before
+    again = transform.update(100)
+    assert again is not None
+    assert again.after == pytest.approx(again.before, abs=1e-9)
+
+
+def test_updates_that_misled_are_rolled_back() -> None:
+    """After fifty finds where the memory says one half, nothing but blanks."""
+    grid = Grid(16, 16)
+    transform = OutcomeTransform(grid)
     own = np.full(grid.n_cells, 0.5)
     features = transform.features(own, (own, np.zeros_like(own)), Observations(grid))
-    for i in range(100):
-        hit = float(i < 70)
-        transform.note(features, [Observation.checked(grid, grid.at(i), hit, hit)])
-    judged = transform.update(100)
+    for i in range(50):
+        transform.note(features, [Observation.checked(grid, grid.at(i), 1.0, 1.0)])
+    first = transform.update(50)
+    assert first is not None
+    assert first.accepted
+    for i in range(50, 60):
+        transform.note(features, [Observation.checked(grid, grid.at(i), 0.0, 0.0)])
+    judged = transform.update(60)
     assert judged is not None
     assert not judged.accepted
-    assert transform.blank
+    assert judged.gain < 0
+    assert np.array_equal(transform.weights, transform.birth)
 
 
-def test_too_few_measurements_change_nothing() -> None:
+def test_without_measurements_nothing_is_updated() -> None:
     transform = OutcomeTransform(Grid(8, 8))
-    assert transform.update(3) is None
-    assert transform.blank
+    assert transform.update(0) is None
+    assert np.array_equal(transform.weights, transform.birth)
 
 
 def test_state_round_trip() -> None:

@@ -1,0 +1,125 @@
+"""Learn with which habits the transient memory is born, from searches in procedural scenes.
+
+    python benchmarks/habits_fit.py --searches DIR [--workers 2] [--write]
+
+Searches ``SCENES`` with the universal memory (searches already in DIR are read), keeps what h
+saw of every cell before it was measured, and fits a normal distribution of h's weights over
+areas: the weights of each area given the distribution, then the distribution given those weights
+and how well each is known (Laplace), in turn. No ball task is used. Every fourth scene is held
+out; printed is how well its outcomes are predicted, each from those before it, by no h, by h
+with a plain ridge penalty, and by h with these habits. ``--write`` replaces
+``src/engram/policies/habits.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from searches import memory_of
+
+from engram._threads import set_threads
+from engram.grid import Grid
+from engram.memory.scenes import scene
+from engram.policies import make_policy
+from engram.policies.emptdm import EmPtdm
+from engram.policies.habits import FILE, Habits
+from engram.policies.outcome_h import curvature, most_likely, tilted
+from engram.simulate import simulate
+from engram.tasks.base import Task
+
+Array = NDArray[np.float64]
+Lesson = tuple[Array, Array]
+"""Rows (n, k) and hits (n,) of one search."""
+
+SCENES, SIZE, BUDGET, SHARE = range(80), 32, 250, (0.03, 0.5)
+"""Numbers of scenes, cells a side, measurements, share of target. The universal memory knows such
+scenes, so what h learns is how areas differ, not what one memory gets wrong."""
+ROUNDS, RIDGE, JITTER = 15, 5.0, 0.002
+
+
+def scene_task(k: int) -> Task:
+    """Procedural scene k as a task: target where it is above one half."""
+    rng = np.random.default_rng([92, k])
+    while True:
+        image = scene(rng, SIZE, SIZE)
+        if SHARE[0] < (image > 0.5).mean() < SHARE[1]:
+            return Task(f"scene-{k}", Grid(SIZE, SIZE), image[None], image > 0.5)
+
+
+def lesson(job: tuple[int, Path]) -> Lesson:
+    """What h saw in the search of one scene, from the folder if it is there."""
+    k, folder = job
+    file = folder / f"habits-{k}.npz"
+    if not file.exists():
+        set_threads(1)
+        task, memory = scene_task(k), memory_of("em-ptdm", "universal")
+        policy = make_policy("em-ptdm", task.grid, BUDGET, memory=memory, every=BUDGET + 1)
+        assert isinstance(policy, EmPtdm)
+        simulate(policy, task)
+        seen = policy.transient.state()
+        folder.mkdir(parents=True, exist_ok=True)
+        half = file.with_suffix(".part.npz")
+        np.savez_compressed(half, rows=seen["rows"], hits=seen["hits"])
+        half.rename(file)
+    with np.load(file) as arrays:
+        return arrays["rows"], arrays["hits"]
+
+
+def habits(lessons: Sequence[Lesson]) -> tuple[Array, Array]:
+    """Mean (k,) and covariance (k, k) of h's weights over areas."""
+    size = lessons[0][0].shape[1]
+    mean, covariance = np.zeros(size), np.eye(size) / RIDGE
+    for _ in range(ROUNDS):
+        precision = np.linalg.inv(covariance)
+        found = [most_likely(rows, hits, mean, precision) for rows, hits in lessons]
+        doubt = [
+            np.linalg.inv(curvature(rows, tilted(rows, zeta), precision))
+            for (rows, _), zeta in zip(lessons, found, strict=True)
+        ]
+        mean = np.mean(found, axis=0)
+        spread = np.cov(np.array(found).T, bias=True)
+        covariance = np.mean(doubt, axis=0) + spread + JITTER * np.eye(size)
+    return mean, covariance
+
+
+def prequential(lessons: Sequence[Lesson], mean: Array, precision: Array | None) -> float:
+    """Mean log-likelihood of outcomes; h learns every fifth measurement, or never."""
+    values = []
+    for rows, hits in lessons:
+        zeta = mean
+        for t, (row, hit) in enumerate(zip(rows, hits, strict=True)):
+            if precision is not None and t and t % 5 == 0:
+                zeta = most_likely(rows[:t], hits[:t], mean, precision, zeta)
+            p = np.clip(tilted(row, zeta), 0.01, 0.99)
+            values.append(hit * np.log(p) + (1 - hit) * np.log(1 - p))
+    return float(np.mean(values))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--searches", type=Path, required=True)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--write", action="store_true")
+    args = parser.parse_args()
+    with ProcessPoolExecutor(args.workers) as pool:
+        lessons = list(pool.map(lesson, [(k, args.searches) for k in SCENES]))
+    size = lessons[0][0].shape[1]
+    nothing, ridge = np.zeros(size), RIDGE * np.eye(size)
+    mean, covariance = habits([one for k, one in enumerate(lessons) if k % 4])
+    held_out = lessons[::4]
+    print(
+        f"without h {prequential(held_out, nothing, None):.4f}, "
+        f"ridge {prequential(held_out, nothing, ridge):.4f}, "
+        f"habits {prequential(held_out, mean, np.linalg.inv(covariance)):.4f} nats a measurement"
+    )
+    if args.write:
+        Habits(*habits(lessons)).write(FILE)
+
+
+if __name__ == "__main__":
+    main()
