@@ -80,7 +80,7 @@ class EmPtdmSettings:
     every: int = 10
     sigma: float = 1.0
     schedule: UpdateSchedule = field(
-        default_factory=lambda: UpdateSchedule(updates=50, every=5, first=8, stretch=True)
+        default_factory=lambda: UpdateSchedule(updates=50, first=8, stretch=True)
     )
     draws: DrawPlan = field(default_factory=DrawPlan)
 
