@@ -84,6 +84,16 @@ class EmPtdmSettings:
     )
     draws: DrawPlan = field(default_factory=DrawPlan)
 
+    def __post_init__(self) -> None:
+        if self.views not in (1, TURNS):
+            raise InputError(f"views={self.views}: choose 1 or {TURNS}")
+        if not self.strength > 0:
+            raise InputError(f"strength={self.strength}: give a number above 0")
+        if self.every < 1:
+            raise InputError(f"every={self.every}: give at least 1")
+        if not self.explore >= 0:
+            raise InputError(f"explore={self.explore}: give 0 or more")
+
 
 class EmPtdm(Policy):
     """The default preset."""
@@ -257,6 +267,4 @@ def em_ptdm(
         settings = with_options(replace(paper_settings(preset, memory), h=True), **options)
         return PaperSearch(grid, budget, seed, memory=memory, name="em-ptdm", settings=settings)
     chosen = with_options(EmPtdmSettings(), **options)
-    if chosen.views not in (1, TURNS):
-        raise InputError(f"views={chosen.views}: choose 1 or {TURNS}")
     return EmPtdm(grid, budget, seed, memory=memory, settings=chosen)

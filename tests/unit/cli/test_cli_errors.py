@@ -109,6 +109,18 @@ BAD = {
         "prior train scenes --name a --widths 5 --out a.safetensors",
         "multiples of 4",
     ),
+    "training on searches alone": (
+        "prior train scenes --name a --practice 0.9 --out a.safetensors",
+        "practice=0.9",
+    ),
+    "training on more than everything": (
+        "prior train scenes --name a --unprompted 2 --out a.safetensors",
+        "unprompted=2",
+    ),
+    "training without focus": (
+        "prior train scenes --name a --focus -1 --out a.safetensors",
+        "focus=-1",
+    ),
     "training with a strange name": ("prior train scenes --name ../a", "name='../a'"),
     "training over a memory": (
         "prior train scenes --name a --out damaged.safetensors",
@@ -128,6 +140,10 @@ BAD = {
     "bench with an unknown engine": (
         "bench run balls --policies random --engine nope",
         "unknown engine",
+    ),
+    "bench with a strange option": (
+        "bench run balls --policies em-ptdm[frontier=far] --tasks 0:1",
+        "option frontier='far': give a number",
     ),
     "bench of strange tasks": ("bench run balls --tasks a:b", "tasks='a:b'"),
     "bench of no tasks": ("bench run balls --policies random --tasks 5:5", "tasks=5:5"),

@@ -119,6 +119,8 @@ def test_rectangular_areas_and_blocks(memory: PermanentMemory) -> None:
         ("paper", {"speed": 9}, "speed"),
         ("default", {"frontier": "0.5;explore=1"}, "frontier='0.5;explore=1': give a number"),
         ("default", {"h": 3}, "h=3: give on or off"),
+        ("default", {"strength": 0}, "strength=0"),
+        ("default", {"explore": -1.0}, "explore=-1.0"),
         ("default", {"every": 2.5}, "every=2.5: give a whole number"),
         ("paper", {"a": "much"}, "a='much': give a number"),
     ],
