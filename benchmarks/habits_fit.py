@@ -2,7 +2,7 @@
 
     python benchmarks/habits_fit.py --searches DIR [--workers 2] [--write]
 
-Searches ``SCENES`` with the universal memory (searches already in DIR are read), keeps what h
+Searches ``AREAS`` with the universal memory (searches already in DIR are read), keeps what h
 saw of every cell before it was measured, and fits a normal distribution of h's weights over
 areas: the weights of each area given the distribution, then the distribution given those weights
 and how well each is known (Laplace), in turn. No ball task is used. Every fourth scene is held
@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from searches import memory_of
+from searches import memory_of, scene_task
 
 from engram._threads import set_threads
 from engram.grid import Grid
@@ -36,29 +36,34 @@ Array = NDArray[np.float64]
 Lesson = tuple[Array, Array]
 """Rows (n, k) and hits (n,) of one search."""
 
-SCENES, SIZE, BUDGET, SHARE = range(80), 32, 250, (0.03, 0.5)
-"""Numbers of scenes, cells a side, measurements, share of target. The universal memory knows such
-scenes, so what h learns is how areas differ, not what one memory gets wrong."""
+AREAS = (
+    *(("full", k) for k in range(140)),
+    *(("any", k) for k in range(100, 148)),
+)
+"""Full: 32 x 32 cells, 250 measurements, 3 to 50 % target; any: those of ``searches``, other sizes,
+budgets and shares too. The universal memory knows such scenes, so what h learns is how areas
+differ, not what one memory gets wrong."""
 ROUNDS, RIDGE, JITTER = 15, 5.0, 0.002
 
 
-def scene_task(k: int) -> Task:
-    """Procedural scene k as a task: target where it is above one half."""
-    rng = np.random.default_rng([92, k])
+def full_scene(k: int) -> tuple[Task, int]:
+    """Procedural scene k as a task, target where it is above one half; and a budget."""
+    rng = np.random.default_rng([92, k] if k < 80 else [991, k - 80])
     while True:
-        image = scene(rng, SIZE, SIZE)
-        if SHARE[0] < (image > 0.5).mean() < SHARE[1]:
-            return Task(f"scene-{k}", Grid(SIZE, SIZE), image[None], image > 0.5)
+        image = scene(rng, 32, 32)
+        if 0.03 < (image > 0.5).mean() < 0.5:
+            return Task(f"scene-{k}", Grid(32, 32), image[None], image > 0.5), 250
 
 
-def lesson(job: tuple[int, Path]) -> Lesson:
+def lesson(job: tuple[str, int, Path]) -> Lesson:
     """What h saw in the search of one scene, from the folder if it is there."""
-    k, folder = job
-    file = folder / f"habits-{k}.npz"
+    kind, k, folder = job
+    file = folder / f"habits-{kind}-{k}.npz"
     if not file.exists():
         set_threads(1)
-        task, memory = scene_task(k), memory_of("em-ptdm", "universal")
-        policy = make_policy("em-ptdm", task.grid, BUDGET, memory=memory, every=BUDGET + 1)
+        task, budget = full_scene(k) if kind == "full" else scene_task(k)
+        memory = memory_of("em-ptdm", "universal")
+        policy = make_policy("em-ptdm", task.grid, budget, memory=memory, every=budget + 1)
         assert isinstance(policy, EmPtdm)
         simulate(policy, task)
         seen = policy.transient.state()
@@ -107,7 +112,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     args = parser.parse_args()
     with ProcessPoolExecutor(args.workers) as pool:
-        lessons = list(pool.map(lesson, [(k, args.searches) for k in SCENES]))
+        lessons = list(pool.map(lesson, [(*area, args.searches) for area in AREAS]))
     size = lessons[0][0].shape[1]
     nothing, ridge = np.zeros(size), RIDGE * np.eye(size)
     mean, covariance = habits([one for k, one in enumerate(lessons) if k % 4])
