@@ -39,9 +39,9 @@ class Trace:
     """What a policy did on a task, step by step.
 
     terms[i] are the score terms of the i-th cell when it was chosen; evidence[i] is the
-    predictive log-likelihood of its outcome; updates are the h-updates with their held-out
-    evidence; snapshots hold beliefs at the requested times; ``tracked`` holds how far the
-    beliefs were from the truth (:func:`distances_to_truth`) every few measurements.
+    predictive log-likelihood of its outcome; updates are the h-updates with the evidence
+    before and after; snapshots hold beliefs at the requested times; ``tracked`` holds how far
+    the beliefs were from the truth (:func:`distances_to_truth`) every few measurements.
     """
 
     policy: str

@@ -33,7 +33,7 @@ NOTES = {
     "hits": "numbers of the measurements, from 1, that found target",
     "objects": "separate targets touched",
     "evidence_mean": "mean log-likelihood of each outcome before it was seen",
-    "updates": "every update of the transient memory and the held-out evidence around it",
+    "updates": "every update of the transient memory and the evidence before and after it",
     "calibration": "per tenth of forecast probability: count, sum of forecasts, hits",
     "l2": "every 10 measurements (t), root mean squared distance of beliefs to the truth: of the "
     "forecast over cells and over target cells, of the imagined content over pixels and over "

@@ -28,6 +28,7 @@ from engram.campaign.model import (
 from engram.errors import InputError
 from engram.grid import Cell, Grid
 from engram.observation import Observation
+from engram.policies.habits import fingerprint
 
 
 class State:
@@ -192,15 +193,16 @@ class State:
     def policy_keys(self, spec: Spec) -> list[str]:
         """Key of a policy's state after 0, 1, ... groups.
 
-        It names everything the state depends on: engram's version, area, budget, policy,
-        options, seed, the memory's hash and every measurement so far. Two logs that put the
+        It names everything the state depends on: engram's version and habits, area, budget,
+        policy, options, seed, the memory's hash and every measurement so far. Two logs that put the
         same things in force share their keys; a correction changes those behind it only.
         """
         terms = canonical([spec.policy, spec.preset, spec.options, spec.seed, spec.prior_sha256])
         area = canonical(
             [spec.to_dict()["grid"], [int(i) for i in np.flatnonzero(self.base_closed)]]
         )
-        keys = [digest("engram-state-1", __version__, terms, area, str(self.policy_budget()))]
+        code = f"{__version__} {fingerprint()}"
+        keys = [digest("engram-state-1", code, terms, area, str(self.policy_budget()))]
         for group in self.groups():
             keys.append(digest(keys[-1], canonical([observation_to_dict(o) for o in group])))
         return keys

@@ -112,7 +112,10 @@ def train(
     batch: Annotated[int, typer.Option(help="Images a step.")] = 64,
     rate: Annotated[float, typer.Option(help="Learning rate.")] = 1e-3,
     practice: Annotated[
-        float, typer.Option(help="Share of each batch that is searches under way, 0 to 0.7.")
+        float,
+        typer.Option(
+            help="Share of each batch that is searches under way, up to 0.7; at least one is."
+        ),
     ] = 0.36,
     unprompted: Annotated[
         float, typer.Option(help="Share of the rest that is told nothing, 0 to 1.")

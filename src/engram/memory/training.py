@@ -40,8 +40,8 @@ class TrainingPlan:
         at other noise levels;  noisy : share with noisy measurements
     unprompted : share of the rest that is told nothing, so that the memory can draw on its own
     emphasis : weight of the last channel in the loss (presence, in a memory of cells)
-    focus : additional weight of the pixels next to a find in the estimates at full noise
-        (``practice.near_finds``)
+    focus : additional weight of the pixels next to a find in the estimates at full noise from
+        exact measurements (``practice.near_finds``)
     """
 
     steps: int = 8000
@@ -85,6 +85,15 @@ class Trainer:
         if not 0 <= plan.episodes + plan.resumed < 1:
             raise InputError(
                 f"episodes={plan.episodes}, resumed={plan.resumed}: together below 1 of a batch"
+            )
+        if not 0 <= plan.focus < math.inf or not 0 <= plan.unprompted <= 1:
+            raise InputError(
+                f"focus={plan.focus}, unprompted={plan.unprompted}: give 0 or more, and 0 to 1"
+            )
+        if round(plan.batch * plan.episodes) + round(plan.batch * plan.resumed) >= plan.batch:
+            raise InputError(
+                f"batch={plan.batch}: too small for episodes={plan.episodes} and "
+                f"resumed={plan.resumed}; nothing of it is left for other masks"
             )
         self.plan, self.source = plan, source
         self.denoiser = NetworkDenoiser(network)
@@ -155,6 +164,7 @@ class Trainer:
         """(B, 1, H, W) weights of pixels, 1 on average."""
         shown = batch.x0[:, -1:] if self.source.layers else batch.x0
         near = near_finds(shown, batch.mask) * (per_sample(batch.t, batch.x0) == 1)
+        near = near * (batch.sigma == 0)  # where x0 itself is what was measured
         weights = 1 + self.plan.focus * near
         return weights / weights.mean()
 

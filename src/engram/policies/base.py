@@ -50,7 +50,7 @@ class PolicyLog:
 
     evidence : predictive log-likelihood of each measurement's outcome before it was seen
     forecast : the predicted probability of target of each measured cell
-    updates  : one record per h-update: time, accepted, held-out evidence before and after
+    updates  : one record per h-update: time, accepted, evidence before and after
     evaluations : network evaluations so far, in forward passes of 16 particles
     """
 

@@ -19,6 +19,7 @@ same two memories, made fast and checked.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -47,8 +48,8 @@ from engram.symmetry import TURNS, turned, turned_back
 
 Array = NDArray[np.float64]
 
-LAST = 8
-"""Measurements at the end of the budget that are never spent on doubt."""
+LAST = 7
+"""Measurements at the end of the budget that are not spent on doubt."""
 RATES = (0.3, 0.85)
 """Bounds of the rate of finds that decides whether a cell is likely enough."""
 
@@ -57,14 +58,15 @@ RATES = (0.3, 0.85)
 class EmPtdmSettings:
     """Settings of the default preset.
 
-    h        : learn the transient memory;  strength : how firmly it is held to its habits
+    h        : use the transient memory, its habits and what it learns;  strength : how firmly it
+        is held to its habits
     guard    : mix with a Gaussian process by evidence, and leave the ranking to its look-ahead
         while it is the better predictor
     views    : symmetries averaged in the mean, 1 or 8 (8 needs a square area without a
         preferred direction)
-    frontier, explore : where no cell is more likely than ``frontier`` (by default the rate,
-        the share of measurements so far that were finds), the spatial model's doubt counts
-        ``explore`` times the rate: where a find leads to many, looking around pays
+    frontier, explore : where no cell is more likely than ``frontier`` (by default the rate of
+        finds so far, (finds + 5) / (measurements + 10) within ``RATES``), the spatial model's
+        doubt counts ``explore`` times the rate: where a find leads to many, looking around pays
     a        : factor of alpha(B) (appendix G), kept in the scores
     every    : queries between two refreshes of the particles
     sigma    : sigma_x of Eq. 9, in model units
@@ -87,12 +89,15 @@ class EmPtdmSettings:
     def __post_init__(self) -> None:
         if self.views not in (1, TURNS):
             raise InputError(f"views={self.views}: choose 1 or {TURNS}")
-        if not self.strength > 0:
-            raise InputError(f"strength={self.strength}: give a number above 0")
+        for name in ("strength", "a", "sigma"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise InputError(f"{name}={getattr(self, name)}: give a number above 0")
         if self.every < 1:
             raise InputError(f"every={self.every}: give at least 1")
-        if not self.explore >= 0:
+        if not 0 <= self.explore < math.inf:
             raise InputError(f"explore={self.explore}: give 0 or more")
+        if self.frontier is not None and not 0 <= self.frontier <= 1:
+            raise InputError(f"frontier={self.frontier}: give a probability, 0 to 1")
 
 
 class EmPtdm(Policy):
@@ -150,7 +155,7 @@ class EmPtdm(Policy):
         finds = float((self.observations.outcomes > 0).sum())
         rate = float(np.clip((finds + 5) / (self.t + 10), *RATES))
         frontier = rate if self.settings.frontier is None else self.settings.frontier
-        last = self.budget - self.t < LAST
+        last = 0 < self.budget - self.t <= LAST
         if last or not available.any() or p[available].max() >= frontier:
             return p
         return np.asarray(p + self.settings.explore * rate * rival.exploration)
@@ -206,9 +211,8 @@ class EmPtdm(Policy):
         self.mixture.learn(new)
         if self._features is not None:
             self.transient.note(self._features, new)
-        before = self.t - len(new)
-        for due in sorted(t for t in self._updates if before < t <= self.t):
-            judged = self.transient.update(due)
+        if any(self.t - len(new) < due <= self.t for due in self._updates):
+            judged = self.transient.update(self.t)
             if judged is not None:
                 self.log.updates.append(vars(judged))
 

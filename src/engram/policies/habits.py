@@ -15,6 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from engram._files import sha256_of
+
 FILE = Path(__file__).with_name("habits.json")
 
 
@@ -31,6 +33,12 @@ class Habits:
         mean = json.dumps([round(float(v), 4) for v in self.mean])
         table = ",\n  ".join(rows)
         file.write_text(f'{{\n "mean": {mean},\n "covariance": [\n  {table}\n ]\n}}\n')
+
+
+@cache
+def fingerprint() -> str:
+    """SHA-256 of the habits that are shipped."""
+    return sha256_of([FILE])
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass, replace
+from numbers import Integral, Real
 from typing import Any, TypeVar, get_args, get_type_hints
 
 from engram.errors import InputError
@@ -34,7 +35,14 @@ def with_options(settings: Settings, **options: object) -> Settings:
 
 def _checked(name: str, value: object, kinds: tuple[type, ...]) -> object:
     """The value, if it is of one of the kinds; a whole number is a number too."""
-    if type(value) in kinds or (float in kinds and type(value) is int):
+    if isinstance(value, bool):
+        if bool in kinds:
+            return value
+    elif float in kinds and isinstance(value, Real):
+        return float(value)
+    elif int in kinds and isinstance(value, Integral):
+        return int(value)
+    elif any(kind not in _FORMS and isinstance(value, kind) for kind in kinds):
         return value
     form = next((_FORMS[kind] for kind in kinds if kind in _FORMS), kinds[0].__name__)
     raise InputError(f"option {name}={value!r}: give {form}")

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from engram import InputError
-from engram.memory.collage import collages
+from engram.memory.collage import _filled, collages
 from engram.memory.consolidation import ConsolidationPlan, consolidate, dream
 from engram.symmetry import TURNS, turned, turned_back
 from engram.testing import tiny_memory
@@ -50,6 +50,15 @@ def test_collages_stay_in_range_and_follow_the_seed() -> None:
     assert first.min() >= -1
     assert first.max() <= 1.001
     assert torch.equal(first, collages(images, 7, torch.Generator().manual_seed(3)))
+
+
+def test_solid_copies_have_no_hole() -> None:
+    image = torch.full((1, 1, 18, 24), -1.0)
+    image[..., 5:12, 8:15] = 1.0
+    ring = image.clone()
+    ring[..., 7:10, 10:13] = -1.0
+    assert torch.equal(_filled(ring), image)
+    assert torch.equal(_filled(image), image)
 
 
 def test_eight_different_turns_that_can_be_undone() -> None:

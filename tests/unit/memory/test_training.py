@@ -10,7 +10,7 @@ from engram import InputError
 from engram.memory.denoiser import Known
 from engram.memory.permanent import fresh_network
 from engram.memory.sources import ArraySource
-from engram.memory.training import Trainer, TrainingPlan
+from engram.memory.training import Batch, Trainer, TrainingPlan
 from engram.memory.unet import UNet, UNetConfig
 from engram.testing import tiny_memory
 
@@ -76,6 +76,17 @@ def test_a_trained_network_tells_what_it_was_told(focus: float) -> None:
                 torch.zeros(1, 1, 8, 8), torch.tensor(1.0), Known(values, weight)
             ).x0
         assert sign * float(mean[..., :4].mean()) > 0.4
+
+
+def test_the_focus_lies_on_exact_measurements_at_full_noise() -> None:
+    one = trainer(focus=4.0)
+    x0, mask = torch.full((3, 1, 8, 8), -1.0), torch.zeros(3, 1, 8, 8)
+    x0[..., 4, 4], mask[..., 4, 4] = 1.0, 1.0
+    sigma = torch.tensor([0.0, 0.0, 0.3]).reshape(3, 1, 1, 1)
+    weights = one._focus(Batch(x0, torch.tensor([1.0, 0.5, 1.0]), mask, sigma))
+    assert float(weights.mean()) == pytest.approx(1.0)
+    assert float(weights[0, 0, 4, 5] / weights[0, 0, 0, 0]) == pytest.approx(5.0)
+    assert len(weights[1:].unique()) == 1
 
 
 def test_a_resumed_run_ends_with_the_same_weights(tmp_path: Path) -> None:
@@ -150,6 +161,13 @@ def test_plans_that_cannot_be_are_refused() -> None:
     for plan in (TrainingPlan(steps=0), TrainingPlan(batch=3)):
         with pytest.raises(InputError, match="need at least 1 and 4"):
             Trainer(network(), stripes(), plan)
+    for refused, word in (
+        (TrainingPlan(focus=-1.0), "focus=-1"),
+        (TrainingPlan(unprompted=1.5), "unprompted=1.5"),
+        (TrainingPlan(batch=4, episodes=0.7), "batch=4: too small"),
+    ):
+        with pytest.raises(InputError, match=word):
+            Trainer(network(), stripes(), refused)
 
 
 def test_the_learning_rate_warms_up_and_falls() -> None:

@@ -121,6 +121,9 @@ def test_rectangular_areas_and_blocks(memory: PermanentMemory) -> None:
         ("default", {"h": 3}, "h=3: give on or off"),
         ("default", {"strength": 0}, "strength=0"),
         ("default", {"explore": -1.0}, "explore=-1.0"),
+        ("default", {"strength": np.inf}, "strength=inf"),
+        ("default", {"sigma": 0.0}, "sigma=0"),
+        ("default", {"frontier": 1.5}, "frontier=1.5"),
         ("default", {"every": 2.5}, "every=2.5: give a whole number"),
         ("paper", {"a": "much"}, "a='much': give a number"),
     ],
@@ -151,10 +154,23 @@ def test_a_find_is_followed_only_while_it_promises_more_than_the_search_yields(
     policy.mixture.restore(np.zeros((0, 2)))
     rival = policy.rival.scores()
     likely[:36], likely[60] = 0.0, 0.8
-    assert policy.t == 36
-    assert np.array_equal(policy._total(likely, rival), likely)  # 4 measurements left
-    policy.budget = 100
-    assert policy._total(likely, rival)[60] > likely[60]  # a rate of 0.85, and time to look around
+    for budget, doubt in ((100, True), (44, True), (43, False), (37, False), (36, True)):
+        policy.budget = budget  # a rate of 0.85: 0.8 is not enough, but for the last seven
+        assert (policy._total(likely, rival)[60] > likely[60]) == doubt
+
+
+def test_numbers_of_numpy_are_numbers(memory: PermanentMemory) -> None:
+    options = {"explore": np.float64(1), "every": np.int64(3), "frontier": None, "h": False}
+    policy = make_policy("em-ptdm", Grid(8, 8), 5, memory=memory, **options)
+    assert isinstance(policy, EmPtdm)
+    assert policy.settings.every == 3
+
+
+def test_a_batch_is_one_update(memory: PermanentMemory) -> None:
+    task, policy = _small_task(), _policy("em-ptdm", memory, 40)
+    policy.suggest()
+    policy.observe([task.measure((r, c)) for r in range(2) for c in range(12)])
+    assert [update["t"] for update in policy.log.updates] == [24]
 
 
 def test_a_memory_of_other_channels_is_refused(memory: PermanentMemory) -> None:

@@ -132,6 +132,24 @@ def test_state_round_trip() -> None:
     assert other.update(61) == transform.update(61)
 
 
+def test_a_rolled_back_state_is_a_round_trip() -> None:
+    grid = Grid(16, 16)
+    transform, other = OutcomeTransform(grid), OutcomeTransform(grid)
+    _biased_rows(transform, grid, 50, 0.95)
+    transform.update(50)
+    _biased_rows(transform, grid, 12, 0.0)
+    judged = transform.update(62)
+    assert judged is not None
+    assert not judged.accepted
+    other.restore(transform.state())
+    for name in ("weights", "learnt"):
+        assert np.array_equal(getattr(transform, name), getattr(other, name))
+    assert not np.array_equal(other.weights, other.learnt)
+    for one in (transform, other):
+        _biased_rows(one, grid, 30, 0.95)
+    assert other.update(92) == transform.update(92)
+
+
 def test_a_useless_memory_loses_its_weight() -> None:
     grid = Grid(8, 8)
     mixture = EvidenceMixture(grid)
