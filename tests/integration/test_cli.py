@@ -14,7 +14,7 @@ import pytest
 
 ENGRAM = [sys.executable, "-m", "engram.cli.main"]
 HEAVY = ("torch", "matplotlib", "scipy", "sklearn", "sqlalchemy", "PIL", "pandas")
-TASKS = 48
+TASKS = 16
 TIMINGS = ("seconds_per_observation", "peak_rss_mb")
 
 
@@ -62,6 +62,11 @@ def _rows(results: str) -> list[dict[str, object]]:
     return [{k: v for k, v in row.items() if k not in TIMINGS} for row in rows]
 
 
+def _heeds_interrupts() -> None:
+    """A process started in the background by a shell ignores interrupts, and so would its own."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]]:
     """The rows of a run that nobody disturbed."""
@@ -84,6 +89,7 @@ def test_a_run_that_is_stopped_goes_on(
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=_heeds_interrupts,
     )
     while not (journal.exists() and journal.read_bytes().count(b"\n") > 2):
         assert process.poll() is None
