@@ -95,7 +95,7 @@ GLOSSARY = {
     "Exploration weight (alpha)": "Share of exploration in the total score; exploitation has the "
     "rest.",
     "Permanent and transient memory": "The permanent memory is a frozen model of what areas look "
-    "like in general; the transient memory is a small network that learns from this search alone.",
+    "like in general; the transient memory is small and learns from this search.",
     "Evidence": "Logarithm of the probability that was given to an outcome before it was seen, in "
     "nats; closer to 0 is better.",
     "Rolled back": "An update of the transient memory that was undone because measurements it had "
