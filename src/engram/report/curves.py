@@ -124,23 +124,15 @@ def draw_evidence(fig: Figure, entries: Sequence[Entry]) -> None:
 
 
 def draw_updates(fig: Figure, entries: Sequence[Entry]) -> None:
-    """One row per policy that adapts: evidence before and after, seconds spent."""
-    axes = fig.subplots(len(entries), 2, squeeze=False, width_ratios=(3, 2), sharex="col")
-    for (left, right), entry in zip(axes, entries, strict=True):
-        updates = entry.trace.updates
-        _dumbbells(left, updates)
-        left.set_ylabel("evidence\n(nats per measurement)")
-        times = [u["t"] for u in updates if u.get("seconds") is not None]
-        seconds = [float(u["seconds"]) for u in updates if u.get("seconds") is not None]
-        width = max(1.0, entry.trace.budget / 80)
-        right.bar(times, seconds, width=width, color=entry.colour)
-        right.set_ylabel("time of the update (s)")
-        for ax in (left, right):
-            ax.set_xlim(-width / 2, entry.trace.budget + width / 2)
-            ax.set_title(entry.label, loc="left")
-            whole_numbers(ax, 6)
-    for ax in axes[-1]:
-        ax.set_xlabel(MEASUREMENTS)
+    """One row per policy that adapts: evidence before and after every update."""
+    axes = fig.subplots(len(entries), 1, squeeze=False, sharex=True)[:, 0]
+    for ax, entry in zip(axes, entries, strict=True):
+        _dumbbells(ax, entry.trace.updates)
+        ax.set_ylabel("evidence\n(nats per measurement)")
+        ax.set_xlim(-1, entry.trace.budget + 1)
+        ax.set_title(entry.label, loc="left")
+        whole_numbers(ax, 6)
+    axes[-1].set_xlabel(MEASUREMENTS)
     _dumbbell_legend(fig)
 
 

@@ -152,9 +152,9 @@ def _learning(sheet: _Sheet, entries: Sequence[Entry]) -> Iterator[FigureText]:
     if adapting:
         yield sheet.figure(
             "Updates of the transient memory",
-            "Left: evidence of the measurements before and after an update (in the paper's preset, "
-            "of those held out of it). Updates that predict unseen measurements worse than the "
-            "memory without them are rolled back. Right: how long each update took.",
+            "Evidence of the measurements before and after an update (in the paper's preset, of "
+            "those held out of it). Updates that predict unseen measurements worse than the memory "
+            "without them are rolled back.",
             partial(curves.draw_updates, entries=adapting),
             (10, 0.7 + 2.8 * len(adapting)),
         )

@@ -62,7 +62,7 @@ def dressed(plain: Callable[..., Trace]) -> Callable[..., Trace]:
         trace.terms = [{"alpha": 1 - i / budget} for i in range(budget)]
         trace.evaluations = 120.0
         trace.updates = [
-            {"t": t, "accepted": up, "before": -0.5, "after": after, "steps": 60, "seconds": 1.2}
+            {"t": t, "accepted": up, "before": -0.5, "after": after, "steps": 60}
             for t, up, after in ((budget // 4, True, -0.4), (budget // 2, False, -0.6))
         ]
         return trace
