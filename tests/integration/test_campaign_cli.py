@@ -206,9 +206,7 @@ def test_the_walk_through_of_the_documentation(tmp_path):
     section = DOCS.read_text().split("## A walk-through")[1].split("\n## ")[0]
     blocks = re.findall(r"```sh\n(.*?)```", section, re.S)
     assert len(blocks) >= 8
-    script = "\n".join(
-        ["set -e", f'engram() {{ "{sys.executable}" -m engram.cli.main "$@"; }}', *blocks]
-    )
+    script = "\n".join(["set -e", f'engram() {{ "{sys.executable}" -m engram "$@"; }}', *blocks])
     environment = {**os.environ, "ENGRAM_HOME": str(tmp_path / "home")}
     environment.pop("ENGRAM_DB")
     done = subprocess.run(

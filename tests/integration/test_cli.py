@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-ENGRAM = [sys.executable, "-m", "engram.cli.main"]
+ENGRAM = [sys.executable, "-m", "engram"]
 HEAVY = ("torch", "matplotlib", "scipy", "sklearn", "sqlalchemy", "PIL", "pandas")
 TASKS = 16
 TIMINGS = ("seconds_per_observation", "peak_rss_mb")

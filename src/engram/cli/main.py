@@ -81,7 +81,3 @@ def _hint(error: Exception) -> str:
 
 def _complain(text: str) -> None:
     typer.echo(" ".join(text.split()), err=True)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
