@@ -1,14 +1,16 @@
-"""Learn with which habits the transient memory is born, from searches in procedural scenes.
+"""Learn with which habits the transient memory is born, from searches in areas of a kind.
 
     python benchmarks/habits_fit.py --searches DIR [--workers 2] [--write]
+    python benchmarks/habits_fit.py --searches DIR --maps TABLE ... --exclude SPECIES ... [--write]
 
-Searches ``AREAS`` with the universal memory (searches already in DIR are read), keeps what h
-saw of every cell before it was measured, and fits a normal distribution of h's weights over
-areas: the weights of each area given the distribution, then the distribution given those weights
-and how well each is known (Laplace), in turn. No ball task is used. Every fourth scene is held
-out; printed is how well its outcomes are predicted, each from those before it, by no h, by h
-with a plain ridge penalty, and by h with these habits. ``--write`` replaces
-``src/engram/policies/habits.json``.
+Searches ``AREAS`` with the universal memory, or maps of records with the species memory
+(searches already in DIR are read), keeps what h saw of every cell before it was measured, and
+fits a normal distribution of h's weights over areas: the weights of each area given the
+distribution, then the distribution given those weights and how well each is known (Laplace), in
+turn. No ball task and no species named by ``--exclude`` is used. Every fourth area is held out;
+printed is how well its outcomes are predicted, each from those before it, by no h, by h with a
+plain ridge penalty, by h with the habits for any area, and by h with these. ``--write`` replaces
+the file of ``engram.policies.habits``.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -24,14 +28,17 @@ from searches import memory_of, scene_task
 
 from engram._threads import set_threads
 from engram.grid import Grid
+from engram.memory.datasets import species_maps
 from engram.memory.scenes import scene
 from engram.policies import make_policy
 from engram.policies.base import log_likelihood
 from engram.policies.emptdm import EmPtdm
-from engram.policies.habits import FILE, Habits
+from engram.policies.habits import Habits, file_of, usual
+from engram.policies.lens import Lensed
 from engram.policies.outcome_h import curvature, most_likely, tilted
 from engram.simulate import simulate
 from engram.tasks.base import Task
+from engram.tasks.species import SpeciesPlan
 
 Array = NDArray[np.float64]
 Lesson = tuple[Array, Array]
@@ -47,6 +54,35 @@ differ, not what one memory gets wrong."""
 ROUNDS, RIDGE, JITTER = 15, 5.0, 0.002
 
 
+MAPS = 96
+"""Maps of records that are searched, of the size of the species tasks, 250 measurements each."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where areas come from: procedural scenes, or maps of records but for some species."""
+
+    tables: tuple[Path, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        return "map" if self.tables else "any"
+
+    @property
+    def memory(self) -> str:
+        return "species" if self.tables else "universal"
+
+    def areas(self) -> list[tuple[str, int]]:
+        return [("map", k) for k in range(MAPS)] if self.tables else list(AREAS)
+
+    def task(self, series: str, k: int) -> tuple[Task, int]:
+        """Area k of a series, and a budget."""
+        if series == "map":
+            return map_task(self, k), 250
+        return full_scene(k) if series == "full" else scene_task(k)
+
+
 def full_scene(k: int) -> tuple[Task, int]:
     """Procedural scene k as a task, target where it is above one half; and a budget.
 
@@ -59,18 +95,35 @@ def full_scene(k: int) -> tuple[Task, int]:
             return Task(f"scene-{k}", Grid(32, 32), image[None], image > 0.5), 250
 
 
-def lesson(job: tuple[str, int, Path]) -> Lesson:
-    """What h saw in the search of one scene, from the folder if it is there."""
-    kind, k, folder = job
-    file = folder / f"habits-{kind}-{k}.npz"
+@cache
+def maps_of(source: Source) -> NDArray[np.uint8]:
+    """(MAPS, 64, 64) maps as the species memory was trained on, but drawn anew."""
+    stack = species_maps(
+        source.tables, exclude=source.exclude, count=MAPS, plan=SpeciesPlan(), seed=93
+    )
+    return stack.images
+
+
+def map_task(source: Source, k: int) -> Task:
+    """Map k as a task: target is wherever something was recorded."""
+    image, block = maps_of(source)[k], SpeciesPlan().block
+    grid = Grid(*image.shape, 1, (block, block))
+    return Task(f"map-{k}", grid, image[None].astype(np.float32) / 255, image > 0)
+
+
+def lesson(job: tuple[Source, str, int, Path]) -> Lesson:
+    """What h saw in the search of one area, from the folder if it is there."""
+    source, series, k, folder = job
+    file = folder / f"habits-{series}-{k}.npz"
     if not file.exists():
         set_threads(1)
-        task, budget = full_scene(k) if kind == "full" else scene_task(k)
-        memory = memory_of("em-ptdm", "universal")
+        task, budget = source.task(series, k)
+        memory = memory_of("em-ptdm", source.memory)
         policy = make_policy("em-ptdm", task.grid, budget, memory=memory, every=budget + 1)
-        assert isinstance(policy, EmPtdm)
         simulate(policy, task)
-        seen = policy.transient.state()
+        inside = policy.inner if isinstance(policy, Lensed) else policy
+        assert isinstance(inside, EmPtdm)
+        seen = inside.transient.state()
         folder.mkdir(parents=True, exist_ok=True)
         half = file.with_suffix(".part.npz")
         np.savez_compressed(half, rows=seen["rows"], hits=seen["hits"])
@@ -112,21 +165,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--searches", type=Path, required=True)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--maps", type=Path, nargs="+", default=[], metavar="TABLE")
+    parser.add_argument("--exclude", nargs="+", default=[], metavar="SPECIES")
     parser.add_argument("--write", action="store_true")
     args = parser.parse_args()
+    source = Source(tuple(args.maps), tuple(args.exclude))
+    jobs = [(source, *area, args.searches) for area in source.areas()]
     with ProcessPoolExecutor(args.workers) as pool:
-        lessons = list(pool.map(lesson, [(*area, args.searches) for area in AREAS]))
+        lessons = list(pool.map(lesson, jobs))
     size = lessons[0][0].shape[1]
     nothing, ridge = np.zeros(size), RIDGE * np.eye(size)
     mean, covariance = habits([one for k, one in enumerate(lessons) if k % 4])
-    held_out = lessons[::4]
+    held_out, known = lessons[::4], usual()
     print(
         f"without h {prequential(held_out, nothing, None):.4f}, "
         f"ridge {prequential(held_out, nothing, ridge):.4f}, "
-        f"habits {prequential(held_out, mean, np.linalg.inv(covariance)):.4f} nats a measurement"
+        f"any habits {prequential(held_out, known.mean, np.linalg.inv(known.covariance)):.4f}, "
+        f"these {prequential(held_out, mean, np.linalg.inv(covariance)):.4f} nats a measurement"
     )
     if args.write:
-        Habits(*habits(lessons)).write(FILE)
+        Habits(*habits(lessons)).write(file_of(source.kind))
 
 
 if __name__ == "__main__":

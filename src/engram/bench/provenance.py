@@ -28,7 +28,7 @@ def _git(*arguments: str) -> str | None:
 def source_digest() -> str:
     """Twelve hex digits that change with any source file of the package, habits included."""
     digest = hashlib.sha256()
-    for path in sorted([*PACKAGE.rglob("*.py"), *PACKAGE.glob("policies/*.json")]):
+    for path in sorted([*PACKAGE.rglob("*.py"), *PACKAGE.glob("policies/habits/*.json")]):
         digest.update(str(path.relative_to(PACKAGE)).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:12]
 
@@ -43,7 +43,7 @@ def commit() -> str:
     head = _git("rev-parse", "HEAD") if tracked is not None else None
     if head is None:
         return engram.__version__
-    changed = _git("status", "--porcelain", "--", "*.py", "policies/*.json")
+    changed = _git("status", "--porcelain", "--", "*.py", "policies/habits/*.json")
     return f"{head}+{source_digest()}" if changed else head
 
 

@@ -36,6 +36,7 @@ from engram.observation import Observation, Observations
 from engram.pacing import UpdateSchedule, alpha
 from engram.policies.base import Policy, View
 from engram.policies.gp import GaussianProcess
+from engram.policies.habits import habits_for
 from engram.policies.imagination import DrawPlan, Imagination, evidence_of
 from engram.policies.mixing import EvidenceMixture
 from engram.policies.options import with_options
@@ -122,7 +123,7 @@ class EmPtdm(Policy):
         self.reward = AffineReward(grid.channels, prior=presence)
         self.rival = GaussianProcess(grid, budget, seed)
         self.rival.observations = self.observations
-        self.transient = OutcomeTransform(grid, settings.strength)
+        self.transient = OutcomeTransform(grid, settings.strength, habits_for(layers))
         self.mixture = EvidenceMixture(grid)
         self._updates = set(settings.schedule.times(budget)) if settings.h else set()
         self._mean: Tensor | None = None

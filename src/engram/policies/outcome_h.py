@@ -7,7 +7,7 @@ The frozen memory gives each cell q a probability of target :math:`p_\theta(q)`.
 where :math:`\varphi` sees what the paper's h sees, the memory's own estimate, the measured
 values and the mask: the share of measured targets and of measured blanks in rings around the
 cell, the memory's logit, a plain spatial model's logit and doubt, and a constant. It is
-isotropic and has a dozen weights. It is born with the habits of searches in procedural scenes
+isotropic and has a dozen weights. It is born with the habits of searches in areas of its kind
 (``habits``): :math:`\zeta \sim \mathcal N(\mu, \Sigma)`, how such weights usually are and how
 they vary together from area to area.
 
@@ -39,7 +39,7 @@ from scipy.special import expit, logit
 from engram.grid import Grid
 from engram.observation import Observation, Observations
 from engram.policies.base import log_likelihood
-from engram.policies.habits import usual
+from engram.policies.habits import Habits, usual
 
 Array = NDArray[np.float64]
 
@@ -81,12 +81,13 @@ class OutcomeTransform:
     """h on outcomes: learns from every measurement, changes only by judged updates.
 
     strength : how firmly h is held to its habits, 1 = as learnt
+    habits   : those it is born with; by default the ones for any area
     """
 
-    def __init__(self, grid: Grid, strength: float = 1.0) -> None:
+    def __init__(self, grid: Grid, strength: float = 1.0, habits: Habits | None = None) -> None:
         self.grid = grid
         self.kernels = _ring_kernels()
-        habits = usual()
+        habits = habits or usual()
         self.birth = habits.mean.copy()
         self.precision: Array = np.asarray(strength * np.linalg.inv(habits.covariance), np.float64)
         self.weights = self.birth.copy()

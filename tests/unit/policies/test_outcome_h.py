@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from engram import Grid, Observation, Observations
-from engram.policies.habits import Habits, usual
+from engram.memory.layers import MAP, PHOTO, PRESENCE
+from engram.policies.habits import KINDS, Habits, file_of, habits_for, usual
 from engram.policies.mixing import EvidenceMixture
 from engram.policies.outcome_h import OutcomeTransform, most_likely
 
@@ -40,14 +40,26 @@ def test_born_with_its_habits() -> None:
     assert np.allclose(transform.apply(features), 1 / (1 + np.exp(-odds)))
 
 
-def test_habits_are_a_distribution_of_the_features(tmp_path: Path) -> None:
-    covariance = usual().covariance
-    assert covariance.shape == (len(usual().mean),) * 2
+@pytest.mark.parametrize("kind", KINDS)
+def test_habits_are_a_distribution_of_the_features(kind: str, tmp_path: Path) -> None:
+    mean, covariance = usual(kind).mean, usual(kind).covariance
+    grid = Grid(8, 8)
+    nothing = np.full(64, 0.5)
+    features = OutcomeTransform(grid).features(nothing, (nothing, nothing), Observations(grid))
+    assert covariance.shape == (features.shape[1],) * 2
     assert np.allclose(covariance, covariance.T, atol=1e-3)
     assert np.linalg.eigvalsh(covariance).min() > 0
     file = tmp_path / "habits.json"
-    Habits(usual().mean, covariance).write(file)
-    assert np.array_equal(json.loads(file.read_text())["covariance"], covariance)
+    Habits(mean, covariance).write(file)
+    assert file.read_text() == file_of(kind).read_text()
+
+
+def test_a_memory_of_maps_has_habits_of_maps() -> None:
+    assert habits_for(MAP) is usual("map")
+    for layers in ((), PHOTO, PRESENCE):
+        assert habits_for(layers) is usual("any")
+    transform = OutcomeTransform(Grid(8, 8), habits=habits_for(MAP))
+    assert np.array_equal(transform.weights, usual("map").mean)
 
 
 def test_learns_the_rate_the_memory_gets_wrong() -> None:

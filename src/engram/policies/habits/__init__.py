@@ -1,13 +1,16 @@
-"""Habits the transient memory is born with; ``benchmarks/habits_fit.py`` makes ``habits.json``.
+"""Habits the transient memory is born with; ``benchmarks/habits_fit.py`` makes the files here.
 
-Over procedural scenes, h's weights are about normal with this mean and covariance, in the order
+Over areas of a kind, h's weights are about normal with this mean and covariance, in the order
 of ``OutcomeTransform.features``: the memory's logit, the spatial model's logit and doubt, a
-constant, and measured finds and blanks in each of the rings around the cell.
+constant, and measured finds and blanks in each of the rings around the cell. ``any.json`` was
+learnt in procedural scenes; ``map.json`` in maps of records, for memories that see such maps:
+their targets are scattered points rather than shapes.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engram._files import sha256_of
+from engram.memory.layers import MAP
 
-FILE = Path(__file__).with_name("habits.json")
+KINDS = ("any", "map")
 
 
 @dataclass(frozen=True)
@@ -35,14 +39,24 @@ class Habits:
         file.write_text(f'{{\n "mean": {mean},\n "covariance": [\n  {table}\n ]\n}}\n')
 
 
+def file_of(kind: str) -> Path:
+    """Where the habits of a kind are kept."""
+    return Path(__file__).with_name(f"{kind}.json")
+
+
 @cache
 def fingerprint() -> str:
     """SHA-256 of the habits that are shipped."""
-    return sha256_of([FILE])
+    return sha256_of([file_of(kind) for kind in KINDS])
 
 
 @cache
-def usual() -> Habits:
+def usual(kind: str = "any") -> Habits:
     """The habits that are shipped."""
-    kept = json.loads(FILE.read_text())
+    kept = json.loads(file_of(kind).read_text())
     return Habits(np.array(kept["mean"]), np.array(kept["covariance"]))
+
+
+def habits_for(layers: Sequence[str]) -> Habits:
+    """Habits of the areas that a memory with these layers sees."""
+    return usual("map" if tuple(layers) == MAP else "any")
