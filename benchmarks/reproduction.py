@@ -1,8 +1,9 @@
 """Make docs/reproduction.md from the small result files in benchmarks/results/paper.
 
-    python benchmarks/reproduction.py [--take DIR]
+    python benchmarks/reproduction.py [--take DIR ...]
 
-``--take`` first takes the result files and figures of a run of ``engram bench paper --out DIR``.
+``--take`` first takes the result files and figures of runs of ``engram bench paper --out DIR``;
+what is kept of experiments that were not run stays. The page says which commit made what.
 """
 
 from __future__ import annotations
@@ -22,15 +23,19 @@ IMAGES = DOCS / "images" / "reproduction"
 
 
 def take(run: Path) -> None:
-    """Replace what is kept by the digests and figures of a run."""
-    for source, pattern, kept in (("digests", "*.json", KEPT), ("figures", "*.png", IMAGES)):
-        found = sorted((run / source).glob(pattern))
-        if not found:
-            raise SystemExit(f"no {pattern} in {run / source}; run engram bench paper first")
-        shutil.rmtree(kept, ignore_errors=True)
-        kept.mkdir(parents=True)
-        for path in found:
-            shutil.copy(path, kept / path.name)
+    """Replace what is kept of the experiments of a run by its digests and figures."""
+    fresh = read_digests(run / "digests")
+    if not fresh:
+        raise SystemExit(f"no result files in {run / 'digests'}; run engram bench paper first")
+    for folder in (KEPT, IMAGES):
+        folder.mkdir(parents=True, exist_ok=True)
+    for name, stale in links({**read_digests(KEPT), **fresh}).items():
+        if name in fresh:
+            shutil.copy(run / "digests" / f"{name}.json", KEPT)
+            for link in stale:
+                (DOCS / link).unlink()
+    for path in (run / "figures").glob("*.png"):
+        shutil.copy(path, IMAGES)
 
 
 def links(digests: dict[str, dict[str, object]]) -> dict[str, list[str]]:
@@ -45,10 +50,11 @@ def links(digests: dict[str, dict[str, object]]) -> dict[str, list[str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--take", type=Path, metavar="DIR", help="a run of engram bench paper")
-    args = parser.parse_args()
-    if args.take is not None:
-        take(args.take)
+    parser.add_argument(
+        "--take", type=Path, nargs="+", default=[], metavar="DIR", help="runs of engram bench paper"
+    )
+    for run in parser.parse_args().take:
+        take(run)
     digests = read_digests(KEPT)
     if not digests:
         raise SystemExit(f"no result files in {KEPT}; give --take DIR")

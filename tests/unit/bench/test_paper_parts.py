@@ -18,6 +18,7 @@ from engram.bench.paper.experiments import Experiment, Part
 from engram.bench.paper.figures import VIEWS as DRAWN
 from engram.bench.paper.jobs import Clock, Job, guess, plan_of, prepare
 from engram.bench.paper.memories import noise_memory
+from engram.bench.paper.page import page
 from engram.bench.paper.published import UPDATED, Published
 from engram.bench.paper.sequence import SequencePlan
 from engram.bench.paper.tables import VIEWS as TABLED
@@ -285,3 +286,15 @@ def test_tables_stand_beside_the_papers(tmp_path: Path) -> None:
         assert r"\caption{50 \% of a\_b}" in text
         assert text.count(r"\\") == len(named.table[1]) + 1
         assert "±" not in text
+
+
+def test_a_page_says_which_experiments_are_quick_and_of_which_commit() -> None:
+    machine = {"cores": 2, "processor": "p", "memory_gb": 1, "python": "3", "torch": "2"}
+    whole = {**_made(0.2, 0.01), "machine": machine}
+    quick = {**whole, "quick": True, "commit": "d"}
+    text = page({"balls-digits": whole, "balls-universal": quick}, {})
+    assert "Commit `c`: balls-digits." in text
+    assert "Commit `d`: balls-universal." in text
+    assert "**A quick run of balls-universal: a few tasks" in text
+    assert "**A quick run: a few tasks" in page({"balls-universal": quick}, {})
+    assert "quick" not in page({"balls-digits": whole}, {})

@@ -104,6 +104,7 @@ def test_everything_is_written_and_nothing_run_twice(
     head, lines = overview(digests)
     assert [line[0] for line in lines] == ["toy 5-balls", "toy 6-balls", "toy all"]
     assert lines[0][head.index("gap closed, paper")] == "43%"
+    assert [line[head.index("tasks")] for line in lines] == ["2", "2", "4"]
     assert str(tmp_path) not in text
 
     def none_left(work: Any, units: Sequence[Any], **_: Any) -> Iterator[Any]:

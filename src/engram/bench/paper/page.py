@@ -72,10 +72,12 @@ def _origin(digests: Mapping[str, dict[str, Any]]) -> str:
         f"{machine['cores']} cores ({machine['processor']}), {machine['memory_gb']} GB, "
         f"Python {machine['python']}, torch {machine['torch']}."
     )
-    if any(digest["quick"] for digest in digests.values()):
+    quick = [name for name, digest in digests.items() if digest["quick"]]
+    if quick:
+        which = "" if len(quick) == len(digests) else f" of {', '.join(quick)}"
         lines.append(
-            "**A quick run: a few tasks and small budgets, to see that everything works. It says "
-            "little about how good anything is.**"
+            f"**A quick run{which}: a few tasks and small budgets, to see that everything works. "
+            "It says little about how good anything is.**"
         )
     unfinished = [name for name, digest in digests.items() if not digest["complete"]]
     if unfinished:
@@ -89,6 +91,7 @@ def overview(digests: Mapping[str, dict[str, Any]]) -> Table:
         "experiment",
         "paper",
         "policy",
+        "tasks",
         "budget",
         "gap closed, paper",
         "gap closed, ours",
@@ -120,6 +123,7 @@ def overview(digests: Mapping[str, dict[str, Any]]) -> Table:
                     " ".join(filter(None, (name, part_name))),
                     experiment.where,
                     lead,
+                    str(part["rates"][lead][str(budget)]["n"]),
                     str(budget),
                     theirs,
                     f"{part['rates'][lead][str(budget)]['gap_closed']:.0%}",
