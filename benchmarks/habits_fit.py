@@ -54,7 +54,7 @@ differ, not what one memory gets wrong."""
 ROUNDS, RIDGE, JITTER = 15, 5.0, 0.002
 
 
-MAPS = 96
+MAPS = 64
 """Maps of records that are searched, of the size of the species tasks, 250 measurements each."""
 
 
