@@ -33,12 +33,10 @@ class Observation:
         """Build an observation from user input; every fault is named."""
         grid.index(cell)
         where = f"cell ({cell[0]}, {cell[1]})"
-        return cls(
-            (int(cell[0]), int(cell[1])),
-            _checked_content(grid, content, where),
-            _checked_number(outcome, "outcome", where, 0.0, 1.0),
-            _checked_number(noise, "noise", where, 0.0, np.inf),
-        )
+        outcome = _checked_number(outcome, "outcome", where, 0.0, 1.0)
+        noise = _checked_number(noise, "noise", where, 0.0, np.inf)
+        place = (int(cell[0]), int(cell[1]))
+        return cls(place, _checked_content(grid, content, where), outcome, noise)
 
 
 def _checked_number(value: float, name: str, where: str, low: float, high: float) -> float:

@@ -12,6 +12,7 @@ Per cell :math:`q` and over particle pairs (i, j), with
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -42,6 +43,13 @@ class Scores:
             if field.name != "alpha":
                 out[field.name] = float(getattr(self, field.name)[index])
         return out
+
+
+def mixes(terms: Mapping[str, float]) -> bool:
+    """Whether the total of a cell (``Scores.of``) is Eq. 12 of its other terms."""
+    weight = terms["alpha"]
+    total = weight * terms["exploration"] + (1 - weight) * terms["exploitation"]
+    return bool(np.isclose(terms["total"], total))
 
 
 def exploration(cells: NDArray[np.float32], sigma: float) -> Array:

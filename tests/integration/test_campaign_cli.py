@@ -134,6 +134,8 @@ def test_tables_and_words(run, pond, tmp_path):
         ("ask pond -n 0", "n=0"),
         ("ask pond -n 21", "enough for 20"),
         ("ask pond --lease soon", "--lease 'soon'"),
+        ("ask pond --lease 12", "--lease '12': give a time with its unit"),
+        ("fail pond --cell 0,0 --never --retry-after 6h", "--never and --retry-after 6h"),
         ("tell pond --cell 1 --outcome 1", "row and column"),
         ("tell pond --cell 8,0 --outcome 1", "outside the grid"),
         ("tell pond --cell 1,1 --outcome 2", "outcome=2.0"),

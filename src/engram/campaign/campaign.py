@@ -53,7 +53,13 @@ class Campaign(CampaignLog):
         rank = self.state.spec.rank if rank is None else rank
         if rank not in RANKINGS:
             raise InputError(f"rank={rank!r}: choose one of {', '.join(RANKINGS)}")
-        start = self.state.spec.crews.get(by) if start is None else start
+        spec = self.state.spec
+        if by and spec.crews and by not in spec.crews and start is None and rank != "score":
+            raise InputError(
+                f"by={by!r} has no starting point; crews that have one: {', '.join(spec.crews)}; "
+                "name one of them, or say where the way begins (--from R,C)"
+            )
+        start = spec.crews.get(by) if start is None else start
         if start is not None:
             self.grid.index(start)
         return Wish(n, rank, start)

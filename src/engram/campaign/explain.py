@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from engram.campaign.decide import Wish, ranked, trip_cost
 from engram.campaign.state import State
+from engram.errors import InputError
 from engram.grid import Grid
 from engram.policies.base import Policy, Suggestion, View
+from engram.scores import mixes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -95,6 +97,7 @@ def _picture(state: State, view: View, pick: Suggestion) -> dict[str, Any]:
     nearby = measured.reshape(grid.rows, grid.cols)[window]
     picture: dict[str, Any] = {
         "corner": [top, left],
+        "range": [float(v) for v in grid.range],
         "probability": table(view.scores.probability.reshape(grid.rows, grid.cols)),
         "measured": [
             [None if np.isnan(v) else round(float(v), 4) for v in line] for line in nearby
@@ -124,9 +127,14 @@ def in_words(explanation: dict[str, Any]) -> str:
         + (f", prior {explanation['prior']}" if explanation["prior"] else "")
         + ").",
         f"Chance of target {explanation['expected_outcome']:.3f}{shown}.",
-        f"Score {terms['total']:.4g} at alpha {terms['alpha']:.3f}: exploration "
-        f"{terms['exploration']:.4g}, exploitation {terms['exploitation']:.4g} (likelihood "
-        f"{terms['likelihood']:.4g}, reward {terms['reward']:.4g}).",
+        f"Score {terms['total']:.4g}"
+        + (
+            f" at alpha {terms['alpha']:.3f}: "
+            if mixes(terms)
+            else ". Terms that say more of the cell and do not make its score: "
+        )
+        + f"exploration {terms['exploration']:.4g}, exploitation {terms['exploitation']:.4g} "
+        f"(likelihood {terms['likelihood']:.4g}, reward {terms['reward']:.4g}).",
     ]
     if explanation["out"]:
         cells = ", ".join(f"({r}, {c})" for r, c in explanation["out"])
@@ -142,17 +150,20 @@ def in_words(explanation: dict[str, Any]) -> str:
 
 def draw(explanation: dict[str, Any], path: Path) -> None:
     """The neighbourhood as a PNG: probability, mean, spread and samples, whatever is kept."""
+    if path.suffix.lower() != ".png":
+        raise InputError(f"{path}: the picture is a PNG; name a file that ends in .png")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     picture = explanation["picture"]
-    panels = [("chance of target", picture["probability"], True)]
+    known = tuple(picture.get("range", (0.0, 1.0)))
+    panels = [("chance of target", picture["probability"], _from_zero(picture["probability"]))]
     if "mean" in picture:
-        panels.append((f"expected {picture.get('shows', 'content')}", picture["mean"], False))
+        panels.append((f"expected {picture.get('shows', 'content')}", picture["mean"], known))
     if "spread" in picture:
-        panels.append(("spread of samples", picture["spread"], False))
+        panels.append(("spread of samples", picture["spread"], _from_zero(picture["spread"])))
     for i, sample in enumerate(picture.get("samples", ()), 1):
-        panels.append((f"sample {i}", sample, False))
+        panels.append((f"sample {i}", sample, known))
     columns = min(len(panels), 4)
     rows = -(-len(panels) // columns)
     figure = Figure(figsize=(3.2 * columns, 3.1 * rows + 0.5), layout="constrained")
@@ -162,24 +173,35 @@ def draw(explanation: dict[str, Any], path: Path) -> None:
         f"cell ({row}, {col}): rank {explanation['rank']}, "
         f"chance {explanation['expected_outcome']:.2f}"
     )
-    for i, (title, table, chance) in enumerate(panels):
+    for i, (title, table, limits) in enumerate(panels):
         axes = figure.add_subplot(rows, columns, i + 1)
-        _panel(axes, explanation, title, np.array(table), chance)
+        _panel(axes, explanation, title, np.array(table), limits)
     for axes in figure.axes:
         figure.colorbar(axes.images[0], ax=axes, shrink=0.8)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110, format="png")
 
 
+def _from_zero(table: list[list[float]]) -> tuple[float, float]:
+    """Limits of a colour scale from 0 to the largest value."""
+    return 0.0, max(1e-6, float(np.max(table)))
+
+
 def _panel(
-    axes: Axes, explanation: dict[str, Any], title: str, table: NDArray[np.float64], chance: bool
+    axes: Axes,
+    explanation: dict[str, Any],
+    title: str,
+    table: NDArray[np.float64],
+    limits: tuple[float, float],
 ) -> None:
+    from matplotlib.colors import Normalize
+
     picture, (row, col) = explanation["picture"], explanation["cell"]
     top, left = picture["corner"]
     height, width = table.shape
-    limits = {"vmin": 0.0, "vmax": max(1e-6, float(table.max()))} if chance else {}
     extent = (left - 0.5, left + width - 0.5, top + height - 0.5, top - 0.5)
-    axes.imshow(table, cmap="viridis", extent=extent, interpolation="nearest", **limits)  # type: ignore[arg-type]
+    colours = Normalize(*limits)
+    axes.imshow(table, cmap="viridis", extent=extent, interpolation="nearest", norm=colours)
     for r, line in enumerate(picture["measured"]):
         for c, outcome in enumerate(line):
             if outcome is not None:

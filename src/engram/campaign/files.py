@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from engram.errors import InputError
 from engram.grid import Grid
 from engram.observation import Observation
 
+_IMAGES = (".png", ".tif", ".tiff", ".bmp", ".pgm", ".jpg", ".jpeg")
 _FIELDS = ("row", "col", "cell", "outcome", "content", "value", "noise")
 
 
@@ -66,10 +67,13 @@ def read_array(path: Path) -> NDArray[Any]:
             return np.loadtxt(path, delimiter="," if suffix == ".csv" else None, ndmin=2)
         if suffix == ".json":
             return np.asarray(json.loads(path.read_text()), np.float64)
-        if suffix in (".png", ".tif", ".tiff", ".bmp", ".pgm", ".jpg", ".jpeg"):
+        if suffix in _IMAGES:
             from PIL import Image
 
             with Image.open(path) as image:
+                if image.mode in ("P", "PA"):  # pixels are numbers of colours, not brightness
+                    clear = image.mode == "PA" or "transparency" in image.info
+                    return np.asarray(image.convert("RGBA" if clear else "RGB"))
                 return np.asarray(image)
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise InputError(f"cannot read {path}: {error}") from error
@@ -89,10 +93,12 @@ def read_content(path: Path, grid: Grid) -> NDArray[Any]:
 def read_mask(path: Path, cell: tuple[int, int]) -> NDArray[np.bool_]:
     """(rows, cols) True where a cell is closed, from a raster of the whole area.
 
-    Zero and NaN pixels lie outside; a cell is open when at least half of its pixels are inside.
+    Zero (black), NaN and transparent pixels lie outside; a cell is open when at least half of
+    its pixels are inside.
     """
     pixels = read_array(path)
     if pixels.ndim == 3:
+        pixels = _opaque(pixels) if path.suffix.lower() in _IMAGES else pixels
         pixels = pixels.max(axis=2 if pixels.shape[2] <= 4 else 0)
     if pixels.ndim != 2:
         raise InputError(f"mask {path} has {pixels.ndim} dimensions; give rows and columns")
@@ -100,6 +106,13 @@ def read_mask(path: Path, cell: tuple[int, int]) -> NDArray[np.bool_]:
     grid = Grid(inside.shape[0], inside.shape[1], cell=cell)
     share = grid.cells_of(inside.astype(np.float32)).mean(axis=(1, 2))
     return np.asarray(share < 0.5).reshape(grid.rows, grid.cols)
+
+
+def _opaque(pixels: NDArray[Any]) -> NDArray[Any]:
+    """(H, W, 1 to 4) -> the same without its alpha channel, 0 where that is."""
+    if pixels.shape[2] not in (2, 4):
+        return pixels
+    return np.asarray(np.where(pixels[..., -1:] > 0, pixels[..., :-1], 0))
 
 
 def read_cost(path: Path, rows: int, cols: int) -> NDArray[np.float64]:
@@ -174,14 +187,13 @@ def _csv_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     with open(path, newline="", encoding="utf-8-sig") as file:
         reader = csv.DictReader(file)
         names = [(name or "").strip() for name in reader.fieldnames or ()]
-        values = [name for name in names if name.startswith("value_")]
-        unknown = [n for n in names if n not in _FIELDS and n not in values]
-        missing = [n for n in ("row", "col", "outcome") if n not in names]
-        if missing or unknown:
-            fault = f"column {(missing or unknown)[0]!r} is {'missing' if missing else 'unknown'}"
+        values = [f"value_{i}" for i in range(sum(n.startswith("value_") for n in names))]
+        fault = _header_fault(names, values)
+        if fault:
             raise InputError(
                 f"{path.name}, line 1: {fault}; give row, col, outcome and optionally value "
-                "(or value_0, value_1, ...) and noise"
+                "(or value_0, value_1, ...) and noise, with commas between them; the line reads "
+                f"{','.join(names)!r}"
             )
         reader.fieldnames = names
         for raw in reader:
@@ -199,13 +211,31 @@ def _csv_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield where, row
 
 
+def _header_fault(names: Sequence[str], values: Sequence[str]) -> str:
+    """What is wrong with the columns of a CSV file, or nothing."""
+    faults = (
+        *(f"column {n!r} is missing" for n in ("row", "col", "outcome") if n not in names),
+        *(f"column {n!r} is missing" for n in values if n not in names),
+        *(f"column {n!r} is unknown" for n in names if n not in _FIELDS and n not in values),
+        *(f"column {n!r} is there twice" for n in names if names.count(n) > 1),
+    )
+    return next(iter(faults), "")
+
+
 def _json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise InputError(f"{path} is not valid JSON: {error}") from error
     if not isinstance(data, list):
-        raise InputError(f"{path}: give a list of measurements")
+        raise InputError(
+            f"{path}: give a list of measurements"
+            + (
+                "; this is the log of a campaign: export it as .csv or .npz to tell it again"
+                if isinstance(data, dict) and "events" in data
+                else ""
+            )
+        )
     for i, item in enumerate(data, 1):
         if not isinstance(item, dict):
             raise InputError(f"{path.name}, item {i}: it is not an object")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from engram.campaign.campaign import Campaign
 from engram.campaign.correction import corrected
-from engram.campaign.decide import ranked
+from engram.campaign.decide import SLACK, ranked
 from engram.campaign.engine import Engine
 from engram.campaign.fitness import base_rate_evidence, prior_fitness
 from engram.campaign.remaining import Evidence, Remaining, remaining
@@ -67,7 +67,7 @@ def status(campaign: Campaign, *, level: float = 0.8, ahead: int = NEXT) -> dict
         policy.current_scores().probability, np.array(policy.log.forecast), hits_of(state)
     )
     out["remaining_by_policy"] = round(float(chances[state.searchable()].sum()), 2)
-    order = ranked(state, policy, campaign.wish(1), at)[:ahead]
+    order = _affordable(state, ranked(state, policy, campaign.wish(1), at), at)[:ahead]
     out["next"] = {
         "measurements": len(order),
         "expected_finds": round(float(chances[order].sum()), 3),
@@ -79,11 +79,19 @@ def status(campaign: Campaign, *, level: float = 0.8, ahead: int = NEXT) -> dict
     return out
 
 
+def _affordable(state: State, order: list[int], at: float) -> list[int]:
+    """The first of these cells that the budget left pays for, one after another."""
+    spent = np.cumsum([state.spec.cost_of(index) for index in order])
+    return order[: int(np.searchsorted(spent, state.budget_left(at) + SLACK, side="right"))]
+
+
 def _advice(state: State, facts: dict[str, Any]) -> dict[str, Any]:
     count, finds = facts["next"]["measurements"], facts["next"]["expected_finds"]
     rate, limit = finds / count if count else 0.0, state.spec.stop_yield
-    if facts["budget_left"] <= 0 and not facts["asked"]:
+    if facts["budget_left"] <= 0:
         words = "The budget is spent."
+        if facts["asked"]:
+            words = f"Nothing more to hand out: the {facts['asked']} cell(s) out take the rest."
     elif count == 0:
         words = "No cell is left to hand out."
     elif rate < limit:

@@ -79,12 +79,12 @@ def cell_of(text: str, option: str) -> tuple[int, int]:
 
 
 def duration(text: str | None, option: str) -> float | None:
-    """'90', '90s', '15m', '12h', '3d', '1w' -> seconds."""
+    """'0', '90s', '15m', '12h', '3d', '1w' -> seconds."""
     if text is None:
         return None
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhdw]?)\s*", text)
-    if match is None:
-        raise InputError(f"{option} {text!r}: give a time like 90s, 15m, 12h, 3d")
+    if match is None or (not match[2] and float(match[1])):
+        raise InputError(f"{option} {text!r}: give a time with its unit, like 90s, 15m, 12h, 3d")
     return float(match[1]) * _UNITS[match[2]]
 
 

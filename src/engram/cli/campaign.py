@@ -28,11 +28,14 @@ from engram.cli._campaign import (
     opened,
     show_queries,
 )
-from engram.cli._common import parse_pair
+from engram.cli._common import parse_pair, say
 from engram.errors import InputError
 
 if TYPE_CHECKING:
     from engram.campaign import Campaign
+
+MANY_CELLS = 20_000
+"""Above this an area is worth a note: what a process and a memory need grows with its cells."""
 
 app = typer.Typer(
     no_args_is_help=True, help="Search in the real world: ask for cells, tell what was found."
@@ -128,9 +131,14 @@ def create(
     emit(
         facts,
         as_json,
-        f"created {name}: {grid.rows}x{grid.cols} cells, budget {spec.budget:g}, "
-        f"policy {spec.policy}",
+        f"created {name}: {grid.rows}x{grid.cols} cells, {len(grid.open_cells)} of them open, "
+        f"budget {spec.budget:g}, policy {spec.policy}",
     )
+    if grid.n_cells > MANY_CELLS and not as_json:
+        say(
+            f"note: {grid.n_cells:,} cells are many; an answer may take minutes. Larger cells "
+            "(--cell H,W) are answered in less than a second."
+        )
 
 
 @app.command()
@@ -234,7 +242,9 @@ def fail(
     query: Annotated[int | None, typer.Option(help="Number of the query.")] = None,
     cell: Annotated[str | None, typer.Option("--cell", help="Row and column: R,C.")] = None,
     never: Annotated[bool, typer.Option("--never", help="Do not try this cell again.")] = False,
-    retry_after: Annotated[str, typer.Option(help="Try again after: 0, 90m, 12h, 3d.")] = "1d",
+    retry_after: Annotated[
+        str | None, typer.Option(help="Try again after: 0, 90m, 12h, 3d (default: 1d).")
+    ] = None,
     reason: Reason = "",
     by: By = "",
     key: Key = None,
@@ -242,10 +252,12 @@ def fail(
     as_json: Json = False,
 ) -> None:
     """Report a cell that could not be measured: try again later, or never."""
+    if never and retry_after is not None:
+        raise InputError(f"--never and --retry-after {retry_after}: give one of them")
     receipt = opened(name, db).fail(
         query=query,
         cell=None if cell is None else cell_of(cell, "--cell"),
-        retry=None if never else duration(retry_after, "--retry-after"),
+        retry=None if never else duration(retry_after or "1d", "--retry-after"),
         reason=reason,
         by=by,
         key=key,

@@ -10,6 +10,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -169,10 +170,14 @@ def species_maps(
     files = as_paths(paths)
     searches: dict[str, RegionSearch] = {}
     sizes: list[float] = []
+    unseen = set(exclude)
+    present: set[str] = set()
     for path in files:
         table = read_occurrences(path, columns).filtered(
             years=years, max_uncertainty=max_uncertainty
         )
+        unseen -= {name for name in exclude if table.matching(name).any()}
+        present |= set(np.unique(table.species)) | set(np.unique(table.common_name))
         lattice = lattice_of(table, plan.layout)
         for name, records in _prior_species(table, exclude, only).items():
             search = RegionSearch(records, plan, lattice)
@@ -180,6 +185,13 @@ def species_maps(
             if enough and _drawn(search, task_rng("maps", seed)) is not None:
                 searches[f"{name} ({path.name})"] = search
                 sizes.append(float(len(records)))
+    for name in sorted(unseen):
+        close = get_close_matches(name, sorted(present), n=3, cutoff=0.8)
+        if close:
+            raise InputError(
+                f"exclude={name!r} is in none of the tables, but {', '.join(close)} is; check the "
+                "spelling, or the memory would be trained on its target"
+            )
     if not searches:
         raise InputError(
             f"no species but {', '.join(exclude)} has a region with {plan.min_records} records in "

@@ -179,7 +179,10 @@ def load_idx(path: Path) -> NDArray[np.uint8]:
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"cannot read idx file {path}: {error}") from error
     if len(raw) < 16 or struct.unpack(">I", raw[:4])[0] != 2051:
-        raise InputError(f"{path} is not an idx file of images (its magic number is not 2051)")
+        raise InputError(
+            f"{path} is not an idx file of images (its magic number is not 2051); tables of "
+            "records are read with --sees map"
+        )
     n, h, w = struct.unpack(">III", raw[4:16])
     if len(raw) != 16 + n * h * w:
         raise InputError(f"{path} is cut short: {len(raw)} bytes, {16 + n * h * w} expected")

@@ -166,12 +166,17 @@ class Policy(ABC):
 
 
 def _damped(grid: Grid, total: NDArray[np.float64], taken: list[int]) -> NDArray[np.float64]:
-    """Scores pulled towards their minimum around taken cells (a bump of two cells' width)."""
+    """Scores pulled towards their minimum around taken cells (a bump of two cells' width).
+
+    Cells at the minimum itself are pulled a little below it, so that cells far from those that
+    are taken come first where all are equal.
+    """
     if not taken:
         return total
     rows, cols = np.divmod(np.arange(grid.n_cells), grid.cols)
     finite = total[np.isfinite(total)]
-    low = float(finite.min()) if len(finite) else 0.0
+    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
+    low -= 1e-6 * (high - low) or 1.0
     out = total - low
     for index in taken:
         r, c = grid.at(index)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from engram.report import curves, maps
 from engram.report.canvas import Draw, svg
 from engram.report.summary import Entry
+from engram.scores import mixes
 
 
 @dataclass(frozen=True)
@@ -122,11 +123,12 @@ def _scores(sheet: _Sheet, entries: Sequence[Entry]) -> Iterator[FigureText]:
                 f"Score maps of {entry.label}",
                 "The terms of the score at several moments; every panel has its own colour scale "
                 "(its range is written above it), except the probability, which always runs "
-                "from 0 to 1. The ring is the cell that was measured next.",
+                "from 0 to 1. Terms taken from imagined areas are renewed every few "
+                "measurements. The ring is the cell that was measured next.",
                 partial(maps.draw_scores, trace=entry.trace),
                 maps.scores_size(entry.trace),
             )
-    weighing = [e for e in entries if any(term.get("alpha", 0.0) > 0 for term in e.trace.terms)]
+    weighing = [e for e in entries if any(map(_weighs, e.trace.terms))]
     if weighing:
         yield sheet.figure(
             "Exploration weight",
@@ -135,6 +137,11 @@ def _scores(sheet: _Sheet, entries: Sequence[Entry]) -> Iterator[FigureText]:
             partial(curves.draw_alpha, entries=weighing),
             (7.5, 3.1),
         )
+
+
+def _weighs(terms: Mapping[str, float]) -> bool:
+    """Whether exploration has a share in the total of a cell that was chosen."""
+    return terms.get("alpha", 0.0) > 0 and mixes(terms)
 
 
 def _learning(sheet: _Sheet, entries: Sequence[Entry]) -> Iterator[FigureText]:

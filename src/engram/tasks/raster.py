@@ -87,16 +87,16 @@ def _content(path: Path) -> tuple[Image, float | None]:
     planes = np.asarray(array, np.float32)
     if planes.ndim == 2:
         planes = planes[None]
-    elif planes.ndim == 3 and planes.shape[-1] in (1, 3, 4):
+    elif planes.ndim == 3 and planes.shape[-1] in (1, 3):
         planes = planes.transpose(2, 0, 1)
-    if planes.ndim != 3 or planes.shape[0] not in (1, 3, 4) or 0 in planes.shape:
+    if planes.ndim != 3 or planes.shape[0] not in (1, 3) or 0 in planes.shape:
         raise InputError(
             f"{path}: an array of shape {array.shape} is not an image; give (H, W), (H, W, C) or "
-            "(C, H, W) with 1 or 3 channels"
+            "(C, H, W) with 1 or 3 channels (choose the bands to search by)"
         )
     if not np.isfinite(planes).all():
         raise InputError(f"{path}: the image has NaN or infinite values; fill or crop them first")
-    return planes[:3], 255.0 if array.dtype == np.uint8 else None
+    return planes, 255.0 if array.dtype == np.uint8 else None
 
 
 def _holds_arrays(path: Path) -> bool:

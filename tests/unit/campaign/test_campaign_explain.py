@@ -48,6 +48,18 @@ def test_words_and_picture(create, learner, policy, tmp_path):
     draw(explanation, tmp_path / "sub" / "why.png")
     with Image.open(tmp_path / "sub" / "why.png") as image:
         assert image.width > 200
+    with pytest.raises(InputError, match="ends in .png"):
+        draw(explanation, tmp_path / "why.jpg")
+
+
+def test_words_tell_a_mixed_score_from_another(create):
+    campaign = create()
+    explanation = campaign.explain(campaign.ask(1)[0].query)
+    terms = {**explanation["terms"], "alpha": 0.5, "exploration": 3.0, "exploitation": 1.0}
+    mixed = in_words({**explanation, "terms": {**terms, "total": 2.0}})
+    assert "Score 2 at alpha 0.500: exploration 3, exploitation 1" in mixed
+    other = in_words({**explanation, "terms": {**terms, "total": 0.4}})
+    assert "Score 0.4. Terms that say more of the cell and do not make its score: expl" in other
 
 
 def test_unknown_query(create):
@@ -91,6 +103,31 @@ def test_status_counts(create, clock):
     assert 0 <= facts["chance_remaining"] <= 1
     assert facts["prior_fitness"]["verdict"] == "unknown"
     assert not facts["advice"]["stop"]
+
+
+def test_advice_keeps_to_the_budget(create):
+    campaign = create(budget=3)
+    campaign.tell((0, 0), 1.0)
+    facts = status(campaign)
+    assert facts["next"]["measurements"] == 2
+    campaign.ask(2)
+    facts = status(campaign)
+    assert facts["next"] == {"measurements": 0, "expected_finds": 0.0}
+    assert facts["advice"]["words"].startswith("Nothing more to hand out: the 2 cell(s) out")
+
+
+def test_a_crew_without_a_starting_point_is_named(create):
+    campaign = create(travel=1.0, rank="per-cost", crews={"north": (0, 0)})
+    with pytest.raises(InputError, match="by='nort' has no starting point; .* north"):
+        campaign.ask(1, by="nort")
+    assert campaign.ask(1, by="nort", start=(1, 1))
+    assert campaign.ask(1, by="north")
+
+
+def test_crews_are_kept_apart_where_all_cells_are_equal(create):
+    cells = np.array([q.cell for q in create(policy="gp", rank="per-cost").ask(3)])
+    apart = np.abs(cells[:, None] - cells[None]).max(axis=2)
+    assert apart[np.triu_indices(3, 1)].min() >= 3
 
 
 def test_stop_advice(create):

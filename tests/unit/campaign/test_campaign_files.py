@@ -52,6 +52,10 @@ def test_csv(tmp_path):
         ("row,col,outcome,value\n1,1,1,99\n", r"line 2: .*outside the grid's range"),
         ("row,col,outcome\n", r"holds no measurement"),
         ("", r"column 'row' is missing"),
+        ("row;col;outcome\n1;1;1\n", r"'row' is missing; .*the line reads 'row;col;outcome'"),
+        ("row,col,row,outcome\n1,1,2,1\n", r"line 1: column 'row' is there twice"),
+        ("row,col,outcome,value_1\n1,1,1,2\n", r"line 1: column 'value_0' is missing"),
+        ("row,col,outcome\n1,1,nan\n", r"line 2: cell \(1, 1\): outcome=nan"),
     ],
 )
 def test_csv_faults_name_line_and_field(tmp_path, text, message):
@@ -78,6 +82,7 @@ def test_json_and_npz(tmp_path):
     ("text", "message"),
     [
         ("{}", "give a list"),
+        ('{"engram": "campaign-log-1", "events": []}', "export it as .csv or .npz"),
         ("[", "not valid JSON"),
         ("[3]", "item 1: it is not an object"),
         ('[{"cell": [0, 0], "outcome": 1, "oops": 2}]', "field 'oops' is unknown"),
@@ -138,6 +143,34 @@ def test_mask(tmp_path):
     assert closed.tolist() == [[True, True], [False, False], [False, False]]
     with pytest.raises(InputError, match="cannot be cut"):
         read_mask(tmp_path / "mask.npy", (4, 4))
+
+
+@pytest.mark.parametrize("mode", ["L", "LA", "RGB", "RGBA", "P", "1"])
+def test_black_is_outside_whatever_the_image(tmp_path, mode):
+    inside = np.zeros((6, 6), np.uint8)
+    inside[2:4, 2:4] = 255
+    image = Image.fromarray(inside)
+    if mode == "P":  # number 0 is white, number 1 is black
+        image = Image.fromarray((inside == 0).astype(np.uint8))
+        image.putpalette([255, 255, 255, 0, 0, 0])
+    else:
+        image = image.convert(mode)
+    image.save(tmp_path / "mask.png")
+    closed = read_mask(tmp_path / "mask.png", (2, 2))
+    assert (~closed).tolist() == [[False] * 3, [False, True, False], [False] * 3]
+
+
+def test_transparent_is_outside(tmp_path):
+    pixels = np.full((4, 4, 4), 255, np.uint8)
+    pixels[:2, :, 3] = 0
+    Image.fromarray(pixels).save(tmp_path / "mask.png")
+    assert read_mask(tmp_path / "mask.png", (2, 2)).tolist() == [[True, True], [False, False]]
+
+
+def test_channels_are_taken_by_number(tmp_path):
+    path = _write(tmp_path / "a.csv", "value_2,value_1,row,col,outcome,value_0\n3,2,0,1,1,1\n")
+    _, told = read_tells(path, Grid(4, 4, channels=3, range=(0, 10)))
+    assert told[0].content.ravel().tolist() == [1.0, 2.0, 3.0]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".npz"])

@@ -108,6 +108,14 @@ def test_maps_never_show_the_target_species(table: Path) -> None:
     assert stack.sha256 == again.sha256
 
 
+def test_a_misspelt_target_is_not_trained_on(table: Path) -> None:
+    plan = SpeciesPlan(box=BOX, min_records=30, max_share=1.0)
+    with pytest.raises(InputError, match="'Poecile atricapilus' is in none of the tables, but P"):
+        species_maps(table, exclude=["Poecile atricapilus"], count=2, plan=plan)
+    absent = species_maps(table, exclude=["Lynx rufus"], count=2, plan=plan)
+    assert "of 2 species" in absent.description
+
+
 def test_maps_of_chosen_species_only(table: Path) -> None:
     plan = SpeciesPlan(box=BOX, min_records=30, max_share=1.0)
     stack = species_maps(table, exclude=["Sitta"], only=["Poecile"], count=2, plan=plan)

@@ -28,6 +28,11 @@ def _beliefs(trace: Trace, t: int, rng: np.random.Generator) -> View:
     return View(Scores(*terms, alpha=doubt), mean=particles.mean(axis=0), particles=particles)
 
 
+def _mixed(alpha: float) -> dict[str, float]:
+    """Terms of a cell whose total is Eq. 12."""
+    return {"alpha": alpha, "exploration": 3.0, "exploitation": 1.0, "total": 1 + 2 * alpha}
+
+
 @pytest.fixture(scope="session")
 def plain() -> Callable[..., Trace]:
     """A random search: no particles, no updates."""
@@ -59,7 +64,7 @@ def dressed(plain: Callable[..., Trace]) -> Callable[..., Trace]:
         trace, rng = plain(task, budget, seed), np.random.default_rng(seed)
         trace.policy = "em-ptdm"
         trace.snapshots = [Snapshot(t, _beliefs(trace, t, rng)) for t in (0, budget // 2, budget)]
-        trace.terms = [{"alpha": 1 - i / budget} for i in range(budget)]
+        trace.terms = [_mixed(1 - i / budget) for i in range(budget)]
         trace.evaluations = 120.0
         trace.updates = [
             {"t": t, "accepted": up, "before": -0.5, "after": after, "steps": 60}
