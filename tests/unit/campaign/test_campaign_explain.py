@@ -48,7 +48,7 @@ def test_words_and_picture(create, learner, policy, tmp_path):
     draw(explanation, tmp_path / "sub" / "why.png")
     with Image.open(tmp_path / "sub" / "why.png") as image:
         assert image.width > 200
-    with pytest.raises(InputError, match="ends in .png"):
+    with pytest.raises(InputError, match=r"ends in \.png"):
         draw(explanation, tmp_path / "why.jpg")
 
 
@@ -118,7 +118,7 @@ def test_advice_keeps_to_the_budget(create):
 
 def test_a_crew_without_a_starting_point_is_named(create):
     campaign = create(travel=1.0, rank="per-cost", crews={"north": (0, 0)})
-    with pytest.raises(InputError, match="by='nort' has no starting point; .* north"):
+    with pytest.raises(InputError, match=r"by=.nort. has no starting point; .* north"):
         campaign.ask(1, by="nort")
     assert campaign.ask(1, by="nort", start=(1, 1))
     assert campaign.ask(1, by="north")

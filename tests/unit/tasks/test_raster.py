@@ -88,6 +88,9 @@ def test_arrays_in_every_layout(tmp_path: Path) -> None:
     ]
     np.testing.assert_array_equal(planes[0], planes[1])
     np.testing.assert_array_equal(planes[0], colour)
+    np.save(tmp_path / "four.npy", np.stack([base] * 4))
+    with pytest.raises(InputError, match="1 or 3 channels"):
+        raster_task(tmp_path / "four.npy", above=0.5)
 
 
 def test_other_ranges_are_rescaled_and_thresholds_stay_in_their_units(tmp_path: Path) -> None:
