@@ -61,7 +61,7 @@ def raster_task(
     if min(cell) < 1:
         raise InputError(f"cell={cell[0]},{cell[1]}: a cell has at least 1,1 pixels")
     notes: list[str] = []
-    content, top = _content(image)
+    content, top = _content(image, notes)
     if target is not None:
         mask = _mask(target, content.shape[1:])
         notes.append(f"Targets are the pixels marked in {target.name}.")
@@ -79,9 +79,9 @@ def raster_task(
     return Raster(Task(image.stem, grid, content, mask), tuple(notes))
 
 
-def _content(path: Path) -> tuple[Image, float | None]:
+def _content(path: Path, notes: list[str]) -> tuple[Image, float | None]:
     """(C, H, W) in the file's own units, and their largest value if the format fixes it."""
-    array = _array(path, CONTENT_KEYS) if _holds_arrays(path) else _pixels(path)
+    array = _array(path, CONTENT_KEYS) if _holds_arrays(path) else _pixels(path, notes)
     if array.dtype.kind not in "buif":
         raise InputError(f"{path}: the array holds {array.dtype}, not numbers")
     planes = np.asarray(array, np.float32)
@@ -123,7 +123,7 @@ def _array(path: Path, keys: tuple[str, ...]) -> NDArray[Any]:
     )
 
 
-def _pixels(path: Path) -> NDArray[Any]:
+def _pixels(path: Path, notes: list[str]) -> NDArray[Any]:
     """Pixels of an image file; grey levels of more than 8 bits are kept."""
     from PIL import Image as Pillow
 
@@ -132,6 +132,8 @@ def _pixels(path: Path) -> NDArray[Any]:
             mode = opened.mode
             if mode.startswith(("I", "F")):
                 return np.asarray(opened)
+            if opened.has_transparency_data:
+                notes.append("Transparency is not looked at: transparent pixels are searched too.")
             return np.asarray(opened.convert("L" if mode in ("1", "L", "LA") else "RGB"))
     except (OSError, ValueError, SyntaxError, Pillow.DecompressionBombError) as error:
         raise InputError(f"cannot read image {path}: {error}") from error

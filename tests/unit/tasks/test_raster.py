@@ -68,6 +68,10 @@ def test_colours_become_brightness_and_grey_becomes_colours(tmp_path: Path) -> N
     three = raster_task(plain, above=100, channels=3)
     assert three.task.content.shape == (3, 8, 8)
     assert any("repeated" in note for note in three.notes)
+    clear = np.dstack([pixels, np.full((8, 8), 255, np.uint8)])
+    with_alpha = raster_task(_image(tmp_path / "alpha.png", clear), above=100)
+    assert any("Transparency" in note for note in with_alpha.notes)
+    assert not any("Transparency" in note for note in grey.notes)
 
 
 def test_arrays_in_every_layout(tmp_path: Path) -> None:
