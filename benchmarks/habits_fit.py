@@ -51,11 +51,9 @@ AREAS = (
 """Full: 32 x 32 cells, 250 measurements, 3 to 50 % target; any: those of ``searches``, other sizes,
 budgets and shares too. The universal memory knows such scenes, so what h learns is how areas
 differ, not what one memory gets wrong."""
-ROUNDS, RIDGE, JITTER = 15, 5.0, 0.002
-
-
 MAPS = 64
 """Maps of records that are searched, of the size of the species tasks, 250 measurements each."""
+ROUNDS, RIDGE, JITTER = 15, 5.0, 0.002
 
 
 @dataclass(frozen=True)

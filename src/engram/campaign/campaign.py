@@ -54,7 +54,8 @@ class Campaign(CampaignLog):
         if rank not in RANKINGS:
             raise InputError(f"rank={rank!r}: choose one of {', '.join(RANKINGS)}")
         spec = self.state.spec
-        if by and spec.crews and by not in spec.crews and start is None and rank != "score":
+        travels = rank != "score" and spec.travel > 0 and start is None
+        if travels and by and spec.crews and by not in spec.crews:
             raise InputError(
                 f"by={by!r} has no starting point; crews that have one: {', '.join(spec.crews)}; "
                 "name one of them, or say where the way begins (--from R,C)"

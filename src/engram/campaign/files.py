@@ -72,8 +72,8 @@ def read_array(path: Path) -> NDArray[Any]:
 
             with Image.open(path) as image:
                 if image.mode in ("P", "PA"):  # pixels are numbers of colours, not brightness
-                    clear = image.mode == "PA" or "transparency" in image.info
-                    return np.asarray(image.convert("RGBA" if clear else "RGB"))
+                    mode = "RGBA" if image.has_transparency_data else "RGB"
+                    return np.asarray(image.convert(mode))
                 return np.asarray(image)
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise InputError(f"cannot read {path}: {error}") from error

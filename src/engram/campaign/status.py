@@ -67,7 +67,7 @@ def status(campaign: Campaign, *, level: float = 0.8, ahead: int = NEXT) -> dict
         policy.current_scores().probability, np.array(policy.log.forecast), hits_of(state)
     )
     out["remaining_by_policy"] = round(float(chances[state.searchable()].sum()), 2)
-    order = _affordable(state, ranked(state, policy, campaign.wish(1), at), at)[:ahead]
+    order = _affordable(state, ranked(state, policy, campaign.wish(1), at), ahead, at)
     out["next"] = {
         "measurements": len(order),
         "expected_finds": round(float(chances[order].sum()), 3),
@@ -79,10 +79,18 @@ def status(campaign: Campaign, *, level: float = 0.8, ahead: int = NEXT) -> dict
     return out
 
 
-def _affordable(state: State, order: list[int], at: float) -> list[int]:
-    """The first of these cells that the budget left pays for, one after another."""
-    spent = np.cumsum([state.spec.cost_of(index) for index in order])
-    return order[: int(np.searchsorted(spent, state.budget_left(at) + SLACK, side="right"))]
+def _affordable(state: State, order: list[int], count: int, at: float) -> list[int]:
+    """The first ``count`` of these cells that the budget left pays for; dearer ones are passed
+    over, as when cells are handed out."""
+    left = state.budget_left(at) + SLACK
+    taken: list[int] = []
+    for index in order:
+        if len(taken) == count:
+            break
+        if (price := state.spec.cost_of(index)) <= left:
+            taken.append(index)
+            left -= price
+    return taken
 
 
 def _advice(state: State, facts: dict[str, Any]) -> dict[str, Any]:

@@ -170,14 +170,12 @@ def species_maps(
     files = as_paths(paths)
     searches: dict[str, RegionSearch] = {}
     sizes: list[float] = []
-    unseen = set(exclude)
-    present: set[str] = set()
-    for path in files:
-        table = read_occurrences(path, columns).filtered(
-            years=years, max_uncertainty=max_uncertainty
-        )
-        unseen -= {name for name in exclude if table.matching(name).any()}
-        present |= set(np.unique(table.species)) | set(np.unique(table.common_name))
+    tables = [
+        read_occurrences(path, columns).filtered(years=years, max_uncertainty=max_uncertainty)
+        for path in files
+    ]
+    _check_spelling(exclude, tables)
+    for path, table in zip(files, tables, strict=True):
         lattice = lattice_of(table, plan.layout)
         for name, records in _prior_species(table, exclude, only).items():
             search = RegionSearch(records, plan, lattice)
@@ -185,13 +183,6 @@ def species_maps(
             if enough and _drawn(search, task_rng("maps", seed)) is not None:
                 searches[f"{name} ({path.name})"] = search
                 sizes.append(float(len(records)))
-    for name in sorted(unseen):
-        close = get_close_matches(name, sorted(present), n=3, cutoff=0.8)
-        if close:
-            raise InputError(
-                f"exclude={name!r} is in none of the tables, but {', '.join(close)} is; check the "
-                "spelling, or the memory would be trained on its target"
-            )
     if not searches:
         raise InputError(
             f"no species but {', '.join(exclude)} has a region with {plan.min_records} records in "
@@ -211,6 +202,20 @@ def species_maps(
         f"without {', '.join(exclude)}"
     )
     return TrainingStack(images, description, sha256_of(files))
+
+
+def _check_spelling(exclude: Sequence[str], tables: Sequence[Occurrences]) -> None:
+    """Refuse a species to leave out that is in no table while one of nearly that name is."""
+    present = {name for table in tables for name in table.names()}
+    for name in exclude:
+        if any(table.matching(name).any() for table in tables):
+            continue
+        close = get_close_matches(name, sorted(present), n=3, cutoff=0.8)
+        if close:
+            raise InputError(
+                f"exclude={name!r} is in none of the tables, but {', '.join(close)} is; check the "
+                "spelling, or the memory would be trained on its target"
+            )
 
 
 def _prior_species(

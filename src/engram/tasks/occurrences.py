@@ -83,14 +83,17 @@ class Occurrences:
         order = np.lexsort((names, -counts))[:limit]
         return [str(names[i]) for i in order]
 
+    def names(self) -> set[str]:
+        """Every scientific and common name of the table."""
+        return {*self.most_common(), *map(str, np.unique(self.common_name))} - {""}
+
     def _unknown(self, name: str) -> str:
         if not {"species", "common_name"} & self.known:
             return (
                 f"{self.origin} has no column of species, so {name!r} cannot be chosen; name it "
                 "with --column species=NAME or leave the species out"
             )
-        present = sorted({*self.most_common(), *map(str, np.unique(self.common_name))} - {""})
-        close = get_close_matches(name, present, n=3, cutoff=0.6)
+        close = get_close_matches(name, sorted(self.names()), n=3, cutoff=0.6)
         hint = f"did you mean {' or '.join(close)}? " if close else ""
         shown = self.most_common(12)
         rest = len(self.most_common()) - len(shown)

@@ -9,6 +9,7 @@ from PIL import Image
 from engram.campaign import draw, history, in_words, status
 from engram.campaign.export import in_words as event_in_words
 from engram.errors import InputError
+from engram.grid import Grid
 
 
 def test_explanation_is_kept_for_good(create, reopen, learner):
@@ -114,6 +115,14 @@ def test_advice_keeps_to_the_budget(create):
     facts = status(campaign)
     assert facts["next"] == {"measurements": 0, "expected_finds": 0.0}
     assert facts["advice"]["words"].startswith("Nothing more to hand out: the 2 cell(s) out")
+
+
+def test_advice_passes_over_cells_the_budget_cannot_pay(create):
+    cost = np.full((8, 8), 9.0)
+    cost[3, 3:5] = 2.0
+    campaign = create(grid=Grid(8, 8, cost=cost), budget=5, budget_kind="cost")
+    assert status(campaign)["next"]["measurements"] == 2
+    assert {q.cell for q in campaign.ask(2)} == {(3, 3), (3, 4)}
 
 
 def test_a_crew_without_a_starting_point_is_named(create):
