@@ -6,7 +6,7 @@ These imports are light: torch and everything else that is heavy is loaded when 
 from __future__ import annotations
 
 from engram._version import __version__
-from engram.errors import EngramError, InputError, WeightsError
+from engram.errors import EngramError, InputError, PresetWarning, WeightsError
 from engram.grid import Grid
 from engram.memory.library import load_memory
 from engram.observation import Observation, Observations
@@ -21,6 +21,7 @@ __all__ = [
     "InputError",
     "Observation",
     "Observations",
+    "PresetWarning",
     "Task",
     "Trace",
     "WeightsError",

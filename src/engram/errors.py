@@ -11,5 +11,9 @@ class InputError(EngramError, ValueError):
     """Something the user gave is wrong: shape, range, name, file or budget."""
 
 
+class PresetWarning(UserWarning):
+    """A search does not run the preset it was asked for, which its user should know."""
+
+
 class WeightsError(EngramError):
     """A weights file is missing, damaged, or not one of engram's."""

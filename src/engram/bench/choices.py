@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engram.errors import InputError
-from engram.policies import POLICIES, PRESETS, make_policy
+from engram.policies import POLICIES, PRESETS, make_policy, warn_of_preset
 
 if TYPE_CHECKING:
     from engram.policies import Policy
@@ -82,6 +82,14 @@ class PolicyChoice:
     @property
     def needs_memory(self) -> bool:
         return POLICIES[self.name].needs_memory
+
+    def warn_of_preset(self) -> None:
+        """Say which memories cannot run the preset, before workers do their part in silence."""
+        if self.needs_memory:
+            from engram.memory.library import read_cards
+
+            for card in read_cards(self.prior).values():
+                warn_of_preset(card.name, card.conditioned, self.preset)
 
     def build(self, task: Task, budget: int, seed: int) -> Policy:
         """The policy, ready to search the task."""

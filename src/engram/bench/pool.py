@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import traceback
+import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -13,7 +14,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
 
 from engram._threads import one_thread_children, set_threads
-from engram.errors import EngramError
+from engram.errors import EngramError, PresetWarning
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -32,7 +33,9 @@ Outcome = tuple[str, Any]
 def attempt(work: Callable[[Any, Report], Any], item: Any, report: Report) -> Outcome:
     """Do an item where it may fail; what happened can be sent to another process."""
     try:
-        return "done", work(item, report)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PresetWarning)  # said once, where the run began
+            return "done", work(item, report)
     except EngramError as error:
         return "refused", error
     except Exception:

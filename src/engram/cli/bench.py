@@ -107,6 +107,8 @@ def run(
     if workers is not None and workers > cores() and address is None:
         common.remark(f"workers: {cores()}, one for each core (not {workers})")
     set_threads(1)
+    for choice in plan.policies:
+        choice.warn_of_preset()
     with common.keeps(f"finished units are kept in {folder}; the same command goes on"):
         results = _run(plan, folder, chosen, fresh)
     if json:

@@ -64,6 +64,8 @@ def demo(
     truth.grid.check_budget(budget)
     read_cards(prior)
     choices = parse_policies(POLICIES, preset="default", prior=prior)
+    for choice in choices:
+        choice.warn_of_preset()
     with common.keeps("nothing was written"):
         traces = _run([Search(choice, task, budget, seed) for choice in choices])
         facts = truth.facts

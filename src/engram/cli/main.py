@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import Annotated
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import typer
 
@@ -14,7 +16,7 @@ from engram.cli._common import StoppedError
 from engram.cli.consolidate import consolidate
 from engram.cli.demo import demo
 from engram.cli.search import search
-from engram.errors import EngramError
+from engram.errors import EngramError, PresetWarning
 
 USAGE_ERROR, INTERRUPTED = 2, 130
 
@@ -54,8 +56,29 @@ app.add_typer(campaign.app, name="campaign")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line (default: the process's own); returns the exit code."""
+    with _said_in_a_line():
+        return _run(list(sys.argv[1:] if arguments is None else arguments))
+
+
+@contextmanager
+def _said_in_a_line() -> Iterator[None]:
+    """Warnings of a preset are a line of ours, not one of Python's with a place in the code."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", PresetWarning)
+        usual = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if issubclass(category, PresetWarning):
+                _complain(f"warning: {message}")
+            else:
+                usual(message, category, *place, **more)
+
+        warnings.showwarning = show
+        yield
+
+
+def _run(given: list[str]) -> int:
     try:
-        given = list(sys.argv[1:] if arguments is None else arguments)
         code = app(given, prog_name="engram", standalone_mode=False, obj=given)
     except StoppedError as stop:
         _complain(f"interrupted: {stop}")

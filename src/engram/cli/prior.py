@@ -20,7 +20,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def _kind(card: Card) -> str:
-    return "conditioned" if card.network.get("conditioned") else "plain"
+    return "conditioned" if card.conditioned else "plain"
 
 
 def _size(card: Card) -> str:

@@ -39,6 +39,11 @@ class Card:
     history: list[dict[str, Any]] = field(default_factory=list)
     layers: tuple[str, ...] = ()
 
+    @property
+    def conditioned(self) -> bool:
+        """Whether its network takes measurements as input, which the default preset needs."""
+        return bool(self.network.get("conditioned"))
+
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "range": list(self.range), "layers": list(self.layers)}
 

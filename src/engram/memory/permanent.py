@@ -59,6 +59,25 @@ def _folded(channels: list[int], folded: int) -> list[int]:
     return [c * folded + k for c in channels for k in range(folded)]
 
 
+_UNFIT = (SafetensorError, RuntimeError, KeyError, TypeError, ValueError)
+"""What goes wrong where weights and card do not belong together."""
+
+
+def _denoiser_of(card: Card, blob: bytes) -> NetworkDenoiser:
+    """The denoiser that a card describes, with the weights of a file."""
+    network = fresh_network(UNetConfig.from_dict(card.network), 0)
+    denoiser = NetworkDenoiser(network)
+    denoiser.load_state_dict({k: v.float() for k, v in load(blob).items()})
+    if network.config.outputs != card.channels:
+        raise ValueError(f"{network.config.outputs} channels, {card.channels} on the card")
+    return denoiser
+
+
+def _kind(denoiser: NetworkDenoiser) -> str:
+    """The class of a denoiser's network, or its own."""
+    return type(getattr(denoiser, "network", denoiser)).__name__
+
+
 class PermanentMemory:
     """A frozen denoiser and what is known of it. Implements ``Denoiser``."""
 
@@ -93,12 +112,21 @@ class PermanentMemory:
         """Write ``path`` (.safetensors) and its card (.json); returns the card with its hash.
 
         Weights are stored in half precision, which halves the file and is exact enough
-        (they are read back as float32).
+        (they are read back as float32). What could not be read back is refused: a file holds
+        the weights of a :class:`UNet` as its card describes it, and no other network.
         """
         dtype = torch.float16 if half else torch.float32
         state = {k: v.to(dtype).contiguous() for k, v in self.denoiser.state_dict().items()}
         blob = save(state, metadata={"engram": json.dumps({"name": self.card.name})})
         card = replace(self.card, sha256=hashlib.sha256(blob).hexdigest())
+        try:
+            _denoiser_of(card, blob)
+        except _UNFIT as error:
+            raise InputError(
+                f"memory {card.name!r} cannot be saved: the weights of its "
+                f"{_kind(self.denoiser)} do not fit the network on its card; a file holds a UNet "
+                "of engram's, so keep the weights of another network yourself"
+            ) from error
         path.parent.mkdir(parents=True, exist_ok=True)
         for target, data in (
             (path, blob),
@@ -130,13 +158,8 @@ class PermanentMemory:
                 "fetch or train it again"
             )
         try:
-            state = {k: v.float() for k, v in load(blob).items()}
-            network = fresh_network(UNetConfig.from_dict(card.network), 0)
-            denoiser = NetworkDenoiser(network)
-            denoiser.load_state_dict(state)
-            if network.config.outputs != card.channels:
-                raise ValueError(f"{network.config.outputs} channels, {card.channels} on the card")
-        except (SafetensorError, RuntimeError, KeyError, TypeError, ValueError) as error:
+            denoiser = _denoiser_of(card, blob)
+        except _UNFIT as error:
             raise WeightsError(
                 f"memory {path} does not hold the weights of its card: {str(error).splitlines()[0]}"
             ) from error

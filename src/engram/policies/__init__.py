@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from engram.errors import InputError
+from engram.errors import InputError, PresetWarning
 from engram.grid import Grid
-from engram.policies.audition import Audition, suited
+from engram.policies.audition import Audition, labelled, suited
 from engram.policies.base import Policy, Suggestion, View
 from engram.policies.lens import Lensed, lens_for
 
@@ -67,7 +68,8 @@ def make_policy(
 
     ``memory`` is required by the policies that imagine; of several, the one that explains the
     first measurements best is kept. ``preset`` is 'default' or 'paper'; further options go to
-    the policy and are refused when it does not know them.
+    the policy and are refused when it does not know them. A memory that takes no measurements
+    runs the 'paper' preset in any case, which a :class:`engram.PresetWarning` says.
     """
     spec = POLICIES.get(name)
     if spec is None:
@@ -83,14 +85,27 @@ def make_policy(
     if len(memories) > 1:
         memories = suited(memories, grid)
     made: list[tuple[str, Policy]] = []
-    for one in memories:
+    for label, one in labelled(memories).items():
+        warn_of_preset(one.card.name, one.conditioned, preset, stacklevel=3)
         lens = lens_for(one.card, grid)
         seen = grid if lens is None else lens.grid
         one.fits(seen.channels)
         given = {**options, "memory": one, "preset": preset}
         policy = _built(name, factory, seen, budget, seed, given)
-        made.append((one.card.name, policy if lens is None else Lensed(policy, lens)))
+        made.append((label, policy if lens is None else Lensed(policy, lens)))
     return made[0][1] if len(made) == 1 else Audition(made)
+
+
+def warn_of_preset(memory: str, conditioned: bool, preset: str, *, stacklevel: int = 2) -> None:
+    """Say that a memory that takes no measurements as input cannot run the default preset."""
+    if preset != "paper" and not conditioned:
+        warnings.warn(
+            f"memory {memory!r} takes no measurements as input: the search runs the paper preset, "
+            f"many times slower than {preset!r}; choose a conditioned memory (engram prior list), "
+            "or preset 'paper' if that is meant",
+            PresetWarning,
+            stacklevel=stacklevel,
+        )
 
 
 def _built(

@@ -6,6 +6,7 @@ same policy. The leader by evidence suggests; after ``TRIAL`` measurements it go
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,31 @@ def suited(memories: Sequence[PermanentMemory], grid: Grid) -> list[PermanentMem
     return fitting or able
 
 
+def labelled(memories: Sequence[PermanentMemory]) -> dict[str, PermanentMemory]:
+    """The candidates by label: the name on the card, with the hash where several share it.
+
+    Labels are keys of a stored state, so they depend on no order. A memory given twice counts
+    once; those that name and hash cannot tell apart are refused.
+    """
+    out: dict[str, PermanentMemory] = {}
+    names = Counter(name for name, _ in {(m.card.name, _identity(m)) for m in memories})
+    for memory in memories:
+        name, sha256 = memory.card.name, memory.card.sha256
+        label = name if names[name] == 1 else f"{name}@{sha256[:8]}"
+        if label in out and _identity(out[label]) != _identity(memory):
+            raise InputError(
+                f"several memories are called {name!r} and cannot be told apart (hash "
+                f"{sha256[:8] or 'none: not saved yet'}); give each its own name on its card"
+            )
+        out.setdefault(label, memory)
+    return out
+
+
+def _identity(memory: PermanentMemory) -> str:
+    """Hash of the weights, or the object itself where they were never saved."""
+    return memory.card.sha256 or str(id(memory))
+
+
 class Audition(Policy):
     """Candidates of the same policy with different memories; the first wins a draw."""
 
@@ -61,7 +87,7 @@ class Audition(Policy):
 
     @property
     def leader(self) -> str:
-        """Name of the memory with the best evidence so far."""
+        """Label of the memory with the best evidence so far."""
         return max(self.candidates, key=lambda name: self.evidence[name])
 
     def scores(self) -> Scores:

@@ -56,6 +56,22 @@ def test_search_writes_report_and_results(tmp_path: Path, capfd: Captured) -> No
     assert printed["visited"] == again["visited"]
 
 
+def test_a_plain_memory_is_said_to_run_the_paper_preset(capfd: Captured) -> None:
+    """One line on standard error, wherever the search itself runs."""
+    tiny_memory(conditioned=False).save(Path("plain.safetensors"))
+    np.save("area.npy", np.eye(8))
+    area = "search --image area.npy --above 0.5 --budget 1 --prior plain.safetensors --out"
+    balls = "--policies gp,diffatd --tasks 0:1 --budget 1 --workers 1 --prior plain.safetensors"
+    warning = "warning: memory 'tiny' takes no measurements as input: the search runs the paper"
+    for command in (f"{area} o", f"bench run balls {balls} --out b"):
+        assert run(command) == 0
+        errors = capfd.readouterr().err
+        assert errors.count(warning) == 1
+        assert errors.count("PresetWarning") == 0
+    assert run(f"{area} p --preset paper") == 0
+    assert "warning" not in capfd.readouterr().err
+
+
 def test_search_takes_a_quarter_of_the_cells_by_default(capfd: Captured) -> None:
     np.save("area.npy", np.eye(16))
     mask = np.eye(16, dtype=bool)

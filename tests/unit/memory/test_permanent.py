@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from safetensors.torch import save_file
 
 from engram import InputError, WeightsError
 from engram.memory.card import FORMAT, Card
+from engram.memory.denoiser import Schedule
 from engram.memory.permanent import PermanentMemory
 from engram.testing import tiny_memory
 
@@ -50,6 +52,29 @@ def test_full_precision_is_exact_and_saving_is_repeatable(tmp_path: Path) -> Non
 def test_saving_twice_in_half_precision_gives_the_same_file(saved: Path, tmp_path: Path) -> None:
     again = PermanentMemory.load(saved).save(tmp_path / "again.safetensors")
     assert again.sha256 == PermanentMemory.load(saved).card.sha256
+
+
+class Foreign(torch.nn.Module):
+    """A denoiser of another make: it searches as well as any, and has no card of ours."""
+
+    schedule = Schedule()
+    conditioned = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.ones(1))
+
+
+@pytest.mark.parametrize("foreign", ["denoiser", "card"])
+def test_what_could_not_be_loaded_is_not_saved(tmp_path: Path, foreign: str) -> None:
+    memory, path = tiny_memory(), tmp_path / "other.safetensors"
+    if foreign == "denoiser":
+        memory = PermanentMemory(Foreign(), memory.card)  # type: ignore[arg-type]
+    else:
+        memory.card = replace(memory.card, network={**memory.card.network, "widths": [8]})
+    with pytest.raises(InputError, match=r"memory 'tiny' cannot be saved: .* do not fit"):
+        memory.save(path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_areas_that_do_not_fit_are_refused() -> None:

@@ -46,6 +46,36 @@ def test_it_goes_on_from_its_state(monkeypatch: pytest.MonkeyPatch) -> None:
         assert one.suggest(2) == two.suggest(2)
 
 
+def test_memories_of_the_same_name_all_try_out() -> None:
+    """Labels are part of a state: they say which is which, whatever the order."""
+    first, second = (named(tiny_memory(1), sha256=digit * 64) for digit in "ab")
+    other = named(tiny_memory(1), name="other", sha256="c" * 64)
+    task = ball_task(0)
+    kept = {}
+    for order in ([first, second, other], [other, second, first, second]):
+        policy = make_policy("em-ptdm", task.grid, 10, memory=order)
+        assert isinstance(policy, Audition)
+        policy.suggest(1)
+        policy.observe([task.measure((0, col)) for col in range(3)])
+        kept[len(order)] = policy
+        assert sorted(policy.candidates) == ["other", "tiny@aaaaaaaa", "tiny@bbbbbbbb"]
+    assert kept[3].state().keys() == kept[4].state().keys()
+    kept[4].restore(Observations(task.grid, kept[3].observations), kept[3].state())
+    assert kept[4].evidence == kept[3].evidence
+
+
+def test_a_memory_given_twice_counts_once() -> None:
+    memory = named(tiny_memory(1), sha256="a" * 64)
+    again = named(memory, summary="the same weights")
+    assert not isinstance(make_policy("em-ptdm", Grid(8, 8), 4, memory=[memory, again]), Audition)
+
+
+def test_memories_nobody_can_tell_apart_are_refused() -> None:
+    unsaved = [tiny_memory(1), tiny_memory(1)]
+    with pytest.raises(InputError, match=r"several memories are called 'tiny' and cannot be told"):
+        make_policy("em-ptdm", Grid(8, 8), 4, memory=unsaved)
+
+
 def test_memories_of_another_size_stay_out() -> None:
     small, large = candidates()[0], named(tiny_memory(1), name="large", height=64, width=64)
     assert [m.card.name for m in suited([small, large], Grid(32, 32))] == ["noise"]
