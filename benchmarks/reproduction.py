@@ -12,7 +12,7 @@ import argparse
 import shutil
 from pathlib import Path
 
-from engram.bench.journal import write_atomic
+from engram._writing import write_file
 from engram.bench.paper.page import page
 from engram.bench.paper.run import read_digests
 
@@ -58,7 +58,7 @@ def main() -> None:
     digests = read_digests(KEPT)
     if not digests:
         raise SystemExit(f"no result files in {KEPT}; give --take DIR")
-    write_atomic(DOCS / "reproduction.md", page(digests, links(digests)))
+    write_file(DOCS / "reproduction.md", page(digests, links(digests)))
 
 
 if __name__ == "__main__":

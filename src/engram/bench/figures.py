@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from engram._writing import write_files
 from engram.bench.tables import curve, labels, pooled_calibration
 from engram.bench.units import Row
 from engram.report.canvas import png, whole_numbers
-from engram.report.files import write_all
 from engram.report.summary import COLOURS, GREY
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def rate_figure(rows: Sequence[Row], path: Path, *, title: str, budget: int) -> 
         else:
             axes.legend(loc="best")
 
-    write_all({path: png(draw, 7.5, 4.8)})
+    write_files({path: png(draw, 7.5, 4.8)})
     return path
 
 
@@ -99,5 +99,5 @@ def calibration_figure(rows: Sequence[Row], path: Path, *, title: str) -> Path |
         )
         axes.legend(loc="upper left")
 
-    write_all({path: png(draw, 5.6, 5.6)})
+    write_files({path: png(draw, 5.6, 5.6)})
     return path

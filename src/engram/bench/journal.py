@@ -19,19 +19,6 @@ from engram.errors import InputError
 NAME = "journal.jsonl"
 
 
-def write_atomic(path: Path, text: str) -> None:
-    """Replace a file as a whole; a reader sees the old or the new text, never a part."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
     """What two sets of options disagree on, in words."""
     keys = dict.fromkeys([*there, *here])

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import engram
 from engram._threads import cores
+from engram._writing import write_file
 from engram.bench.choices import PolicyChoice, Value, parse_policies
 from engram.bench.journal import NAME as JOURNAL
-from engram.bench.journal import Journal, write_atomic
+from engram.bench.journal import Journal
 from engram.bench.pool import run_pool
 from engram.bench.provenance import commit, machine
 from engram.bench.suites import data_card, get_suite
@@ -239,7 +240,7 @@ def _write(out: Path, results: dict[str, Any]) -> None:
     rest = {key: value for key, value in results.items() if key != "rows"}
     rows = ",\n  ".join(json.dumps(row, allow_nan=False) for row in results["rows"])
     text = json.dumps(rest, indent=1, allow_nan=False)[: -len("\n}")]
-    write_atomic(out / RESULTS, f'{text},\n "rows": [\n  {rows}\n ]\n}}\n')
+    write_file(out / RESULTS, f'{text},\n "rows": [\n  {rows}\n ]\n}}\n')
 
 
 def read_results(folder: Path) -> dict[str, Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from engram._writing import write_file
 from engram.campaign.decide import Wish, ranked, trip_cost
 from engram.campaign.state import State
 from engram.errors import InputError
@@ -178,8 +180,9 @@ def draw(explanation: dict[str, Any], path: Path) -> None:
         _panel(axes, explanation, title, np.array(table), limits)
     for axes in figure.axes:
         figure.colorbar(axes.images[0], ax=axes, shrink=0.8)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110, format="png")
+    drawn = io.BytesIO()
+    figure.savefig(drawn, dpi=110, format="png")
+    write_file(path, drawn.getvalue())
 
 
 def _from_zero(table: list[list[float]]) -> tuple[float, float]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from engram._writing import write_file
 from engram.campaign.campaign import Campaign
 from engram.campaign.model import Event
 from engram.errors import InputError
@@ -70,45 +73,45 @@ def export(campaign: Campaign, path: Path) -> int:
 
     The CSV and NPZ files can be told to another campaign.
     """
-    writers = {".json": _write_json, ".csv": _write_csv, ".npz": _write_npz}
-    writer = writers.get(path.suffix.lower())
-    if writer is None:
+    forms: dict[str, Callable[[Campaign], bytes | str]] = {
+        ".json": _as_json,
+        ".csv": _as_csv,
+        ".npz": _as_npz,
+    }
+    form = forms.get(path.suffix.lower())
+    if form is None:
         raise InputError(f"{path}: give a .json, .csv or .npz file to write")
     campaign.refresh()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return writer(campaign, path)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error}") from error
+    count = len(campaign.events if form is _as_json else campaign.state.observations)
+    write_file(path, form(campaign))
+    return count
 
 
-def _write_json(campaign: Campaign, path: Path) -> int:
+def _as_json(campaign: Campaign) -> str:
     log = [
         {**line, "explanations": campaign.storage.detail(campaign.row.id, line["seq"])}
         for line in history(campaign)
     ]
     queries = [q.to_dict(campaign.now()) for q in campaign.state.queries.values()]
     whole = {"engram": "campaign-log-1", "name": campaign.name, "queries": queries, "events": log}
-    path.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
-    return len(log)
+    return json.dumps(whole, indent=1) + "\n"
 
 
-def _write_csv(campaign: Campaign, path: Path) -> int:
-    observations = campaign.state.observations
+def _as_csv(campaign: Campaign) -> str:
     size = int(np.prod(campaign.grid.content_shape))
     values = ["value"] if size == 1 else [f"value_{i}" for i in range(size)]
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["row", "col", "outcome", "noise", *values])
-        for o in observations:
-            writer.writerow([*o.cell, o.outcome, o.noise, *(str(v) for v in o.content.ravel())])
-    return len(observations)
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(["row", "col", "outcome", "noise", *values])
+    for o in campaign.state.observations:
+        writer.writerow([*o.cell, o.outcome, o.noise, *(str(v) for v in o.content.ravel())])
+    return text.getvalue()
 
 
-def _write_npz(campaign: Campaign, path: Path) -> int:
-    observations = campaign.state.observations
+def _as_npz(campaign: Campaign) -> bytes:
+    observations, data = campaign.state.observations, io.BytesIO()
     np.savez_compressed(
-        path,
+        data,
         cells=np.array([o.cell for o in observations], np.int64).reshape(-1, 2),
         outcomes=np.array([o.outcome for o in observations], np.float64),
         contents=np.array([o.content for o in observations], np.float32).reshape(
@@ -116,4 +119,4 @@ def _write_npz(campaign: Campaign, path: Path) -> int:
         ),
         noise=np.array([o.noise for o in observations], np.float64),
     )
-    return len(observations)
+    return data.getvalue()

@@ -163,10 +163,10 @@ def report(
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Print the table of a run; write it as table.md and draw its curves beside it."""
+    from engram._writing import write_file
     from engram.bench.figures import calibration_figure, rate_figure
     from engram.bench.runner import read_results
     from engram.bench.tables import cost_table, markdown, paired_table, rate_table, summarise
-    from engram.report.files import write_all
 
     results = read_results(folder)
     options, rows = results["options"], results["rows"]
@@ -179,7 +179,7 @@ def report(
         f"`engram bench run` at {results['commit']}; ± is half of the 95 % interval over tasks."
     )
     text = "\n".join([*map(markdown, tables), source, ""])
-    write_all({place / "table.md": text.encode()})
+    write_file(place / "table.md", text)
     title = _title(results)
     drawn = [
         rate_figure(rows, place / "sr.png", title=title, budget=options["budget"]),

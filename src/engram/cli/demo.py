@@ -55,7 +55,6 @@ def demo(
     from engram.bench.units import row_of
     from engram.memory.library import read_cards
     from engram.report import write_report
-    from engram.report.files import write_all
     from engram.tasks.balls import ball_task
 
     common.check_folder(out)
@@ -81,8 +80,13 @@ def demo(
             "prior": prior,
             "rows": [{"policy": trace.policy, **row_of(trace, [budget])} for trace in traces],
         }
-        page = write_report(traces, out, title=f"Ball task {task}", notes=notes)
-        write_all({out / "results.json": (common.to_json(results) + "\n").encode()})
+        page = write_report(
+            traces,
+            out,
+            title=f"Ball task {task}",
+            notes=notes,
+            beside={"results.json": common.to_json(results) + "\n"},
+        )
     if json:
         typer.echo(common.to_json({**results, "report": str(page)}))
     else:

@@ -50,7 +50,6 @@ def search(
     from engram.bench.units import row_of
     from engram.memory.library import read_cards
     from engram.report import write_report
-    from engram.report.files import write_all
     from engram.tasks.raster import raster_task
 
     common.check_folder(out)
@@ -98,8 +97,13 @@ def search(
                 for where, y in zip(trace.cells, trace.outcomes, strict=True)
             ],
         }
-        page = write_report([trace], out, title=f"Search of {image.name}", notes=notes)
-        write_all({out / "results.json": (common.to_json(results) + "\n").encode()})
+        page = write_report(
+            [trace],
+            out,
+            title=f"Search of {image.name}",
+            notes=notes,
+            beside={"results.json": common.to_json(results) + "\n"},
+        )
     if json:
         typer.echo(common.to_json({**results, "report": str(page)}))
     else:

@@ -12,6 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save
 from torch import Tensor
 
+from engram._writing import write_files
 from engram.errors import InputError, WeightsError
 from engram.memory.card import Card
 from engram.memory.denoiser import Estimate, Known, NetworkDenoiser, Schedule
@@ -127,14 +128,8 @@ class PermanentMemory:
                 f"{_kind(self.denoiser)} do not fit the network on its card; a file holds a UNet "
                 "of engram's, so keep the weights of another network yourself"
             ) from error
-        path.parent.mkdir(parents=True, exist_ok=True)
-        for target, data in (
-            (path, blob),
-            (path.with_suffix(".json"), (json.dumps(card.to_dict(), indent=2) + "\n").encode()),
-        ):
-            temporary = target.with_name(target.name + ".partial")
-            temporary.write_bytes(data)
-            temporary.replace(target)
+        text = json.dumps(card.to_dict(), indent=2) + "\n"
+        write_files({path: blob, path.with_suffix(".json"): text})
         self.card = card
         return card
 

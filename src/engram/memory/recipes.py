@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from engram._writing import write_file
 from engram.errors import InputError
 from engram.memory.card import Card
 from engram.memory.consolidation import dream
@@ -220,8 +222,7 @@ def _claim(
     }
     note = note_of(checkpoint)
     if not checkpoint.exists():
-        checkpoint.parent.mkdir(parents=True, exist_ok=True)
-        note.write_text(json.dumps(wanted) + "\n")
+        write_file(note, json.dumps(wanted) + "\n")
         return
     try:
         there = json.loads(note.read_text())
@@ -272,8 +273,7 @@ def write_sheet(images: NDArray[np.float32], path: Path, *, scale: int = 2) -> P
         sheet[top : top + height, left : left + width] = colours  # one channel is repeated
     picture = Image.fromarray((sheet * 255).round().astype(np.uint8))
     size = (picture.width * scale, picture.height * scale)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".partial")
-    picture.resize(size, Image.Resampling.NEAREST).save(temporary, format="png")
-    temporary.replace(path)
+    drawn = io.BytesIO()
+    picture.resize(size, Image.Resampling.NEAREST).save(drawn, format="png")
+    write_file(path, drawn.getvalue())
     return path

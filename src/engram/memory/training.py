@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
+from engram._writing import write_file
 from engram.errors import InputError
 from engram.memory.denoiser import Known, NetworkDenoiser, noise_to_weight, per_sample
 from engram.memory.practice import Episodes, near_finds, scattered_masks
@@ -236,9 +237,7 @@ class Trainer:
             "batch": self.plan.batch,
             "network": self.denoiser.network.config.to_dict(),
         }
-        temporary = path.with_suffix(".partial")
-        save_file(tensors, temporary, metadata={"engram": json.dumps(meta)})
-        temporary.replace(path)
+        write_file(path, save(tensors, metadata={"engram": json.dumps(meta)}))
 
     def resume(self, path: Path) -> None:
         """Continue exactly where a checkpoint of the same plan stopped."""

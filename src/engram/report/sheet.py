@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from engram._writing import write_files
 from engram.report import maps, pixels
 from engram.report.canvas import png
 from engram.report.curves import draw_found
-from engram.report.files import write_all
 from engram.report.summary import Entry, entries_of
 from engram.simulate import Snapshot
 
@@ -34,7 +34,7 @@ def draw_search(trace: Trace, path: Path) -> Path:
     width = 1.75 * (2 + len(kept)) + 3.0
     height = maps.height_of(trace.task.grid, 1.6) + 0.75
     path = Path(path)
-    write_all({path: png(partial(_draw, entry=entry, kept=kept), width, max(2.2, height))})
+    write_files({path: png(partial(_draw, entry=entry, kept=kept), width, max(2.2, height))})
     return path
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engram import InputError
-from engram.bench.journal import NAME, Journal, write_atomic
+from engram.bench.journal import NAME, Journal
 
 IDENTITY: dict[str, Any] = {"format": "x", "commit": "c1", "options": {"budget": 5, "at": [1, 5]}}
 
@@ -121,10 +121,3 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="is a file"), Journal(tmp_path / "file", IDENTITY):
         pass
-
-
-def test_atomic_writing_leaves_no_rest(tmp_path: Path) -> None:
-    write_atomic(tmp_path / "a", "one")
-    write_atomic(tmp_path / "a", "two")
-    assert [p.name for p in tmp_path.iterdir()] == ["a"]
-    assert (tmp_path / "a").read_text() == "two"

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from engram._writing import write_files
 from engram.errors import InputError
 from engram.grid import Grid
 from engram.report import animation, draw_search, write_report
-from engram.report.files import write_all
 from engram.report.summary import entries_of
 from engram.simulate import Trace
 from engram.tasks.balls import ball_task
@@ -173,8 +173,17 @@ def test_draw_search(searches: list[Trace], tmp_path: Path) -> None:
 def test_nothing_half_written(tmp_path: Path) -> None:
     (tmp_path / "report.html").mkdir()  # the page's name is taken by a folder
     with pytest.raises(InputError, match=r"cannot write .*report\.html"):
-        write_all({tmp_path / "report.html": b"page", tmp_path / "search.gif": b"gif"})
+        write_files({tmp_path / "report.html": b"page", tmp_path / "search.gif": b"gif"})
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_files_beside_the_page_are_written_with_it_or_nothing_is(
+    bare: Make, tmp_path: Path
+) -> None:
+    (tmp_path / "results.json").mkdir()
+    with pytest.raises(InputError, match=r"cannot write .*results\.json"):
+        write_report([bare()], tmp_path, title="t", beside={"results.json": "{}"})
+    assert [p.name for p in tmp_path.iterdir()] == ["results.json"]
 
 
 def test_a_folder_that_cannot_be_made(bare: Make, tmp_path: Path) -> None:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engram._writing import write_files
 from engram.bench.figures import DOTTED, policy_styles, rate_figure
 from engram.bench.paper.digest import DISTANCES, curve_mean, pooled_rows
 from engram.bench.paper.experiments import Experiment
 from engram.bench.tables import labels, per_task
 from engram.bench.units import Row
 from engram.report.canvas import png, whole_numbers
-from engram.report.files import write_all
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,7 +96,7 @@ def _distances(experiment: Experiment, results: Results, folder: Path) -> list[P
             grid[0].legend(loc="best")
             figure.suptitle(f"{_title(experiment, part)}; band = 2 standard errors over tasks")
 
-        write_all({path: png(draw, 8.4, 3.4 * max(1, len(names) // 2))})
+        write_files({path: png(draw, 8.4, 3.4 * max(1, len(names) // 2))})
         found.append(path)
         if "image" in names:
             found.append(_scatter(experiment, part, rows, budget, folder))
@@ -124,7 +124,7 @@ def _scatter(
         figure.axes[0].legend(loc="best")
         figure.suptitle(f"{_title(experiment, part)}: success against reconstruction, dot = task")
 
-    write_all({path: png(draw, 8.4, 4.2)})
+    write_files({path: png(draw, 8.4, 4.2)})
     return path
 
 
@@ -158,7 +158,7 @@ def _objects(experiment: Experiment, results: Results, folder: Path) -> list[Pat
         left.legend(loc="best")
         figure.suptitle(f"{experiment.title}; band = 2 standard errors over tasks")
 
-    write_all({path: png(draw, 8.8, 4.2)})
+    write_files({path: png(draw, 8.8, 4.2)})
     return [path]
 
 
@@ -196,7 +196,7 @@ def _cost(experiment: Experiment, results: Results, folder: Path) -> list[Path]:
         )
         figure.suptitle(f"{experiment.title}; random search costs nothing to speak of")
 
-    write_all({path: png(draw, 11, 4.2)})
+    write_files({path: png(draw, 11, 4.2)})
     return [path]
 
 
@@ -227,7 +227,7 @@ def _positions(experiment: Experiment, results: Results, folder: Path) -> list[P
             whole_numbers(axes, x=8)
             axes.legend(loc="best")
 
-        write_all({path: png(draw, 7.5, 4.8)})
+        write_files({path: png(draw, 7.5, 4.8)})
         found.append(path)
     return found
 

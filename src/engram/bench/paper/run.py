@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engram._writing import write_file, write_files
 from engram.bench.journal import NAME as JOURNAL
-from engram.bench.journal import write_atomic
 from engram.bench.paper.catalogue import EXPERIMENTS
 from engram.bench.paper.digest import digest
 from engram.bench.paper.experiments import Experiment
@@ -82,8 +82,7 @@ def check_kind(out: Path, *, quick: bool) -> None:
 
 def mark_kind(out: Path, *, quick: bool) -> None:
     """Say of a folder which kind of run it holds."""
-    out.mkdir(parents=True, exist_ok=True)
-    write_atomic(out / KIND, json.dumps({"quick": quick}) + "\n")
+    write_file(out / KIND, json.dumps({"quick": quick}) + "\n")
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,7 @@ def write_report(
         paths = figures_of(experiment, results, out / "figures")
         figures[experiment.name] = [path.relative_to(out).as_posix() for path in paths]
     text = page(digests, figures, left_out=left_out)
-    write_atomic(out / "report.md", text)
+    write_file(out / "report.md", text)
     return Written(out / "report.md", tuple(digests), tuple(foreign))
 
 
@@ -138,9 +137,8 @@ def _results(out: Path, experiment: Experiment, quick: bool) -> dict[str, dict[s
 
 def write_digest(folder: Path, made: dict[str, Any]) -> None:
     """One small readable file per experiment."""
-    folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(made, indent=1, allow_nan=False)
-    write_atomic(folder / f"{made['experiment']}.json", text + "\n")
+    write_file(folder / f"{made['experiment']}.json", text + "\n")
 
 
 def read_digests(folder: Path) -> dict[str, dict[str, Any]]:
@@ -154,9 +152,10 @@ def read_digests(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def _write_tables(folder: Path, experiment: Experiment, made: dict[str, Any]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     for named in tables_of(experiment, made):
-        text = f"{named.caption}\n\n{markdown(named.table)}"
-        write_atomic(folder / f"{named.name}.md", text)
-        write_atomic(folder / f"{named.name}.csv", csv_text(named.table))
-        write_atomic(folder / f"{named.name}.tex", latex(named.table, named.caption))
+        forms = {
+            "md": f"{named.caption}\n\n{markdown(named.table)}",
+            "csv": csv_text(named.table),
+            "tex": latex(named.table, named.caption),
+        }
+        write_files({folder / f"{named.name}.{end}": text for end, text in forms.items()})

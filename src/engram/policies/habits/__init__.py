@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engram._files import sha256_of
+from engram._writing import write_file
 from engram.memory.layers import MAP
 
 KINDS = ("any", "map")
@@ -36,7 +37,7 @@ class Habits:
         rows = [json.dumps([round(float(v), 4) for v in row]) for row in self.covariance]
         mean = json.dumps([round(float(v), 4) for v in self.mean])
         table = ",\n  ".join(rows)
-        file.write_text(f'{{\n "mean": {mean},\n "covariance": [\n  {table}\n ]\n}}\n')
+        write_file(file, f'{{\n "mean": {mean},\n "covariance": [\n  {table}\n ]\n}}\n')
 
 
 def file_of(kind: str) -> Path:
