@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 
@@ -108,18 +108,27 @@ def moving_bar(text: str) -> Progress:
 
 
 def show_table(table: tuple[Sequence[str], Sequence[Sequence[str]]], title: str = "") -> None:
-    """A table (head, lines) on standard output; columns of figures are set to the right."""
+    """A table (head, lines) on standard output; columns of figures are set to the right.
+
+    Where a terminal is too narrow, words are wrapped and columns put below; no figure is cut.
+    """
     from rich.table import Table
     from rich.text import Text
 
+    from engram.cli._layout import arranged
+
     head, lines = table
-    drawn = Table(title=title or None, title_justify="left")
-    for i, name in enumerate(head):
-        figures = all(line[i][:1] in "+-(0123456789" for line in lines)
-        drawn.add_column(name, justify="right" if figures and i else "left", no_wrap=i == 0)
-    for line in lines:
-        drawn.add_row(*(Text(text) for text in line))
-    out.print(drawn)
+    for part in arranged(head, lines, out.width):
+        drawn = Table(title=title or None, title_justify="left")
+        drawn.show_edge = drawn.pad_edge = part.edges
+        widths = part.widths(out.width)
+        for column, width in zip(part.columns, widths, strict=True):
+            side: Literal["left", "right"] = "right" if column.figures else "left"
+            drawn.add_column(head[column.index], justify=side, overflow="fold", width=width)
+        for line in lines:
+            drawn.add_row(*(Text(line[column.index]) for column in part.columns))
+        out.print(drawn, width=sum(widths) + part.frame, crop=False)
+        title = ""
 
 
 def say(text: str) -> None:
