@@ -20,6 +20,13 @@ def balls(files: Files, *, balls: int | None = None) -> TaskSet:
     return ball_tasks(balls)
 
 
+def shapes(files: Files, *, kind: str | None = None, copies: int | None = None) -> TaskSet:
+    """``kind`` and ``copies`` fix the shape and how many there are."""
+    from engram.tasks.shapes import shape_tasks
+
+    return shape_tasks(kind, copies)
+
+
 def species(
     files: Files,
     *,

@@ -125,6 +125,12 @@ SUITES: dict[str, Suite] = {
             (150, 200, 250),
         ),
         Suite(
+            "shapes",
+            "five to eight copies of a shape that no training scene holds, in a 32x32 area",
+            families.shapes,
+            (150, 200, 250),
+        ),
+        Suite(
             "species",
             "where a species lives in a square of five degrees (appendix I)",
             families.species,

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 _DATA, _SPECIES = "Tasks from data files", "Species"
 
 SuiteName = Annotated[
-    str, typer.Argument(help="The family of tasks: balls, species, overhead, tumour or digits.")
+    str,
+    typer.Argument(help="The family of tasks: balls, shapes, species, overhead, tumour or digits."),
 ]
 Data = Annotated[
     list[Path] | None,
@@ -27,7 +28,7 @@ Data = Annotated[
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Any setting of the tasks: balls=5, digit=8, cell=4, seed=1."),
+    typer.Option("--set", help="Any setting of the tasks: balls=5, kind=star, digit=8, seed=1."),
 ]
 Target = Annotated[
     str | None,

@@ -17,7 +17,15 @@ from engram.grid import whole
 from engram.tasks.balls import ball_task
 from engram.tasks.base import Task
 
-TAGS = {"species": 78, "overhead": 79, "digits": 80, "tumour": 81, "maps": 82, "photographs": 83}
+TAGS = {
+    "species": 78,
+    "overhead": 79,
+    "digits": 80,
+    "tumour": 81,
+    "maps": 82,
+    "photographs": 83,
+    "shapes": 84,
+}
 """Kind of data -> number that keeps its draws apart from those of other kinds (balls: 77)."""
 
 

@@ -18,6 +18,7 @@ from engram.tasks.sets import TaskSet
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "balls": {"balls": 7},
+    "shapes": {"kind": "star", "copies": 6},
     "species": {
         "species": "Lynx rufus",
         "column": "longitude=Y_EAST",
@@ -110,6 +111,8 @@ def test_a_worker_reads_the_data_once(
 
 def test_settings_reach_the_tasks(data_files: dict[str, Path]) -> None:
     assert made("balls", data_files).task(3).facts["balls"] == 7
+    facts = made("shapes", data_files, kind="key").task(3).facts
+    assert (facts["kind"], facts["copies"]) == ("key", 6)
     assert made("species", data_files, degrees=4, block=4).task(0).grid.cell == (4, 4)
     pair = made("species", data_files, species="Lynx rufus; Puma concolor")
     assert pair.options["species"] == "Lynx rufus + Puma concolor"
