@@ -5,16 +5,22 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-import zipfile
+import json
+import warnings
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from engram._arrays import check_numbers, check_room, room_of
 from engram.errors import InputError
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 Paths = str | Path | Sequence[str | Path]
 
@@ -53,9 +59,14 @@ def read_bytes(path: Path) -> bytes:
     """The bytes of a file, unpacked when it is gzipped."""
     try:
         raw = path.read_bytes()
-        return gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
+        if raw[:2] != b"\x1f\x8b":
+            return raw
+        with gzip.GzipFile(fileobj=io.BytesIO(raw)) as packed:
+            data = packed.read(room_of(len(raw)) + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"cannot read {path}: {error}; fetch or compress it again") from error
+    check_room(len(data), len(raw), str(path))
+    return data
 
 
 def read_text(path: Path) -> str:
@@ -72,28 +83,21 @@ def read_text(path: Path) -> str:
         ) from error
 
 
-def read_arrays(path: Path, needed: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Every array of an .npz file; those in ``needed`` must be there."""
+def read_json(path: Path) -> Any:
+    """What a JSON file says; too deep, too long numbers and other faults are named."""
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
-            if not isinstance(data, np.lib.npyio.NpzFile):
-                raise InputError(f"{path} holds a single array; give an .npz file")
-            arrays = {name: data[name] for name in data.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"cannot read {path} as .npz: {error}; fetch or save it again") from error
-    missing = [name for name in needed if name not in arrays]
-    if missing:
-        raise InputError(
-            f"{path} has no array {', '.join(map(repr, missing))}; it has "
-            f"{', '.join(sorted(arrays)) or 'none'}"
-        )
-    return arrays
+        return json.loads(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+    except RecursionError as error:
+        raise InputError(f"{path} is nested too deeply; give it flat") from error
+    except ValueError as error:
+        raise InputError(f"{path} is not valid JSON: {error}") from error
 
 
 def as_unit(images: NDArray[Any], where: str) -> NDArray[np.float32]:
     """Pixel values in [0, 1]: bytes are divided by 255, floats must be in range already."""
+    check_numbers(images, where)
     if images.dtype == np.uint8:
         return np.asarray(images / np.float32(255), np.float32)
     values = np.asarray(images, np.float32)
@@ -107,8 +111,8 @@ def as_unit(images: NDArray[Any], where: str) -> NDArray[np.float32]:
 
 def as_mask(mask: NDArray[Any], where: str) -> NDArray[np.bool_]:
     """Target pixels of a mask: from half of 1 upwards, or of 255 when values exceed 1."""
-    values = np.asarray(mask, np.float64)
-    low, high = float(values.min(initial=0)), float(values.max(initial=0))
+    values = np.asarray(check_numbers(mask, where), np.float64)
+    low, high = float(values.min()), float(values.max())
     if not np.isfinite(values).all() or low < 0 or 1 < high < 128:
         raise InputError(
             f"{where}: the mask's values run from {low:g} to {high:g}; give 0 and 1, or 0 and 255"
@@ -116,20 +120,41 @@ def as_mask(mask: NDArray[Any], where: str) -> NDArray[np.bool_]:
     return np.asarray(values >= (0.5 if high <= 1 else 128))
 
 
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
+"""Formats that pictures are read in; others of Pillow's start programs or are rarely tried."""
+
+
+@contextmanager
+def open_image(source: Path | bytes, name: str) -> Iterator[Image.Image]:
+    """A picture whose pixels were not read yet; what goes wrong until it is closed is named."""
+    from PIL import Image
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # on damaged or large files; both are judged here
+            packed = len(source) if isinstance(source, bytes) else source.stat().st_size
+            opened = io.BytesIO(source) if isinstance(source, bytes) else source
+            with Image.open(opened, formats=FORMATS) as image:
+                wide = 4 if image.mode.startswith(("I", "F")) else len(image.getbands())
+                check_room(image.width * image.height * wide, packed, f"image {name}")
+                yield image
+    except InputError:
+        raise
+    except MemoryError as error:
+        raise InputError(f"image {name} does not fit into memory; reduce it") from error
+    except Exception as error:  # what damaged bytes do to the parsers has no other name
+        raise InputError(f"cannot read image {name}: {error or type(error).__name__}") from error
+
+
 def read_image(source: Path | bytes, name: str, mode: str) -> NDArray[np.uint8]:
     """Pixels of an image in Pillow mode 'RGB' or 'L': (H, W, 3) or (H, W).
 
     Mode 'mask' keeps stored values (palette indices included) and refuses colours.
     """
-    from PIL import Image
-
-    try:
-        with Image.open(io.BytesIO(source) if isinstance(source, bytes) else source) as image:
-            if mode != "mask":
-                return np.asarray(image.convert(mode), np.uint8)
-            pixels = np.asarray(image)
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise InputError(f"cannot read image {name}: {error}") from error
+    with open_image(source, name) as image:
+        if mode != "mask":
+            return np.asarray(image.convert(mode), np.uint8)
+        pixels = np.asarray(image)
     if pixels.ndim == 3:
         if (pixels[..., :3] != pixels[..., :1]).any():
             raise InputError(f"mask {name} has colours; give grey levels, 255 = target")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
-import json
-import zipfile
+import io
+import reprlib
+import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,12 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from engram._arrays import check_numbers, read_array, read_arrays
+from engram._files import open_image, read_json, read_text
 from engram.errors import InputError
 from engram.grid import Grid
 from engram.observation import Observation
 
 _IMAGES = (".png", ".tif", ".tiff", ".bmp", ".pgm", ".jpg", ".jpeg")
-_FIELDS = ("row", "col", "cell", "outcome", "content", "value", "noise")
+_CSV_FIELDS = ("row", "col", "outcome", "value", "noise")
+_JSON_FIELDS = (*_CSV_FIELDS, "cell", "content")
 
 
 def default_content(grid: Grid, outcome: float) -> NDArray[np.float32]:
@@ -37,10 +42,8 @@ def default_content(grid: Grid, outcome: float) -> NDArray[np.float32]:
 
 def content_from_values(grid: Grid, values: ArrayLike) -> NDArray[np.float32]:
     """One value per channel (the same on every pixel), or one per channel and pixel."""
-    try:
-        flat = np.asarray(values, np.float32).ravel()
-    except (TypeError, ValueError) as error:
-        raise InputError(f"value={values!r} is not a list of numbers") from error
+    with np.errstate(over="ignore"):  # too large for float32 is infinite, refused with the content
+        flat = _plain_array(values, "value").astype(np.float32).ravel()
     c, h, w = grid.content_shape
     if flat.size == c:
         return np.repeat(flat, h * w).reshape(c, h, w)
@@ -50,39 +53,50 @@ def content_from_values(grid: Grid, values: ArrayLike) -> NDArray[np.float32]:
     raise InputError(f"{flat.size} value(s) given; a cell takes {wanted}")
 
 
-def read_array(path: Path) -> NDArray[Any]:
-    """An array from .npy, .npz (its only array), .csv, .json or an image."""
+def read_raster(path: Path) -> NDArray[Any]:
+    """Numbers from .npy, .npz (its only array), .csv, .txt, .json or an image."""
     suffix = path.suffix.lower()
-    try:
-        if suffix == ".npy":
-            return np.asarray(np.load(path, allow_pickle=False))
-        if suffix == ".npz":
-            with np.load(path, allow_pickle=False) as arrays:
-                if len(arrays.files) != 1:
-                    raise InputError(
-                        f"{path} holds {len(arrays.files)} arrays; give a file with one"
-                    )
-                return np.asarray(arrays[arrays.files[0]])
-        if suffix in (".csv", ".txt"):
-            return np.loadtxt(path, delimiter="," if suffix == ".csv" else None, ndmin=2)
-        if suffix == ".json":
-            return np.asarray(json.loads(path.read_text()), np.float64)
-        if suffix in _IMAGES:
-            from PIL import Image
+    if suffix in (".npy", ".npz"):
+        array = read_array(path)
+    elif suffix in (".csv", ".txt"):
+        array = _table(path, "," if suffix == ".csv" else None)
+    elif suffix == ".json":
+        array = _plain_array(read_json(path), str(path))
+    elif suffix in _IMAGES:
+        with open_image(path, str(path)) as image:
+            if image.mode in ("P", "PA"):  # pixels are numbers of colours, not brightness
+                image = image.convert("RGBA" if image.has_transparency_data else "RGB")
+            array = np.asarray(image)
+    else:
+        raise InputError(f"{path}: give an .npy, .npz, .csv, .txt, .json, .png or .tif file")
+    return check_numbers(array, str(path))
 
-            with Image.open(path) as image:
-                if image.mode in ("P", "PA"):  # pixels are numbers of colours, not brightness
-                    mode = "RGBA" if image.has_transparency_data else "RGB"
-                    return np.asarray(image.convert(mode))
-                return np.asarray(image)
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise InputError(f"cannot read {path}: {error}") from error
-    raise InputError(f"{path}: give an .npy, .npz, .csv, .txt, .json, .png or .tif file")
+
+def _table(path: Path, delimiter: str | None) -> NDArray[np.float64]:
+    """Lines of numbers, (n, m)."""
+    lines = read_text(path).splitlines()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an empty table is refused by who asked for it
+            return np.loadtxt(lines, np.float64, delimiter=delimiter, ndmin=2)
+    except ValueError as error:
+        raise InputError(f"{path} is not a table of numbers: {error}") from error
+
+
+def _plain_array(data: Any, where: str) -> NDArray[Any]:
+    """Nested lists of numbers as an array; dictionaries, texts and ragged lists are refused."""
+    try:
+        array = np.asarray(data)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: the lists are not of equal lengths: {error}") from error
+    if array.dtype.kind not in "buif":
+        raise InputError(f"{where}: give lists of numbers within the range of 64 bits")
+    return array
 
 
 def read_content(path: Path, grid: Grid) -> NDArray[Any]:
     """The content of one cell; images with 8 or 16 bits are scaled to the grid's range."""
-    array = read_array(path)
+    array = read_raster(path)
     if path.suffix.lower() not in (".npy", ".npz", ".csv", ".txt", ".json"):
         low, high = grid.range
         top = np.iinfo(array.dtype).max if array.dtype.kind in "ui" else 1.0
@@ -96,13 +110,13 @@ def read_mask(path: Path, cell: tuple[int, int]) -> NDArray[np.bool_]:
     Zero (black), NaN and transparent pixels lie outside; a cell is open when at least half of
     its pixels are inside.
     """
-    pixels = read_array(path)
+    pixels = read_raster(path)
     if pixels.ndim == 3:
         pixels = _opaque(pixels) if path.suffix.lower() in _IMAGES else pixels
         pixels = pixels.max(axis=2 if pixels.shape[2] <= 4 else 0)
     if pixels.ndim != 2:
         raise InputError(f"mask {path} has {pixels.ndim} dimensions; give rows and columns")
-    inside = np.nan_to_num(pixels.astype(np.float64), nan=0.0) != 0
+    inside = (pixels != 0) & ~np.isnan(pixels)
     grid = Grid(inside.shape[0], inside.shape[1], cell=cell)
     share = grid.cells_of(inside.astype(np.float32)).mean(axis=(1, 2))
     return np.asarray(share < 0.5).reshape(grid.rows, grid.cols)
@@ -117,7 +131,7 @@ def _opaque(pixels: NDArray[Any]) -> NDArray[Any]:
 
 def read_cost(path: Path, rows: int, cols: int) -> NDArray[np.float64]:
     """(rows, cols) cost of a visit, one number per cell."""
-    cost = np.asarray(read_array(path), np.float64)
+    cost = np.asarray(read_raster(path), np.float64)
     if cost.shape != (rows, cols):
         raise InputError(f"cost {path} has shape {cost.shape}; the grid has {rows}x{cols} cells")
     return cost
@@ -135,21 +149,24 @@ def read_tells(path: Path, grid: Grid) -> tuple[list[str], list[Observation]]:
     if reader is None:
         raise InputError(f"{path}: give a .csv, .json or .npz file of measurements")
     labels, observations = [], []
-    try:
-        for where, row in reader(path):
-            labels.append(f"{path.name}, {where}: ")
-            observations.append(_observation(grid, row, labels[-1]))
-    except (OSError, UnicodeDecodeError, zipfile.BadZipFile) as error:
-        raise InputError(f"cannot read {path}: {error}") from error
+    if not path.is_file():
+        raise InputError(f"cannot read {path}: there is no such file")
+    for where, row in reader(path):
+        labels.append(f"{path.name}, {where}: ")
+        observations.append(_observation(grid, row, labels[-1]))
     if not observations:
         raise InputError(f"{path} holds no measurement")
     return labels, observations
 
 
 def _observation(grid: Grid, row: Mapping[str, Any], label: str) -> Observation:
-    cell = row.get("cell") or (row.get("row"), row.get("col"))
+    if "cell" in row and ("row" in row or "col" in row):
+        raise InputError(f"{label}give the cell once: either cell, or row and col")
+    if "content" in row and "value" in row:
+        raise InputError(f"{label}give either content or value")
+    cell = row["cell"] if "cell" in row else (row.get("row"), row.get("col"))
     if not isinstance(cell, list | tuple) or len(cell) != 2:
-        raise InputError(f"{label}field cell: {cell!r} is not [row, col]")
+        raise InputError(f"{label}field cell: {_short(cell)} is not [row, col]")
     place = tuple(
         _whole(value, name, label) for name, value in zip(("row", "col"), cell, strict=True)
     )
@@ -157,7 +174,7 @@ def _observation(grid: Grid, row: Mapping[str, Any], label: str) -> Observation:
     noise = _number(row.get("noise", 0.0), "noise", label)
     try:
         if row.get("content") is not None:
-            content = row["content"]
+            content = _plain_array(row["content"], "field content")
         elif row.get("value") is not None:
             content = content_from_values(grid, row["value"])
         else:
@@ -167,25 +184,30 @@ def _observation(grid: Grid, row: Mapping[str, Any], label: str) -> Observation:
         raise InputError(f"{label}{error}") from error
 
 
+def _short(value: Any) -> str:
+    """A value as it stands in a message."""
+    return reprlib.repr(value)
+
+
 def _number(value: Any, name: str, label: str) -> float:
     if value is None or value == "":
         raise InputError(f"{label}field {name} is missing")
     try:
         return float(value)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{label}field {name}: {value!r} is not a number") from error
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{label}field {name}: {_short(value)} is not a number") from error
 
 
 def _whole(value: Any, name: str, label: str) -> int:
     number = _number(value, name, label)
     if number != int(number) if np.isfinite(number) else True:
-        raise InputError(f"{label}field {name}: {value!r} is not a whole number")
+        raise InputError(f"{label}field {name}: {_short(value)} is not a whole number")
     return int(number)
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        reader = csv.DictReader(file)
+    reader = csv.DictReader(io.StringIO(read_text(path), newline=""))
+    try:
         names = [(name or "").strip() for name in reader.fieldnames or ()]
         values = [f"value_{i}" for i in range(sum(n.startswith("value_") for n in names))]
         fault = _header_fault(names, values)
@@ -193,7 +215,7 @@ def _csv_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             raise InputError(
                 f"{path.name}, line 1: {fault}; give row, col, outcome and optionally value "
                 "(or value_0, value_1, ...) and noise, with commas between them; the line reads "
-                f"{','.join(names)!r}"
+                f"{_short(','.join(names))}"
             )
         reader.fieldnames = names
         for raw in reader:
@@ -207,26 +229,26 @@ def _csv_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 ]
             elif "value" in row:
                 row["value"] = [_number(row["value"], "value", f"{path.name}, {where}: ")]
-            row.pop("content", None)
             yield where, row
+    except csv.Error as error:
+        raise InputError(f"{path.name}, line {reader.line_num + 1}: {error}") from error
 
 
 def _header_fault(names: Sequence[str], values: Sequence[str]) -> str:
     """What is wrong with the columns of a CSV file, or nothing."""
+    counts, known = Counter(names), {*_CSV_FIELDS, *values}
     faults = (
-        *(f"column {n!r} is missing" for n in ("row", "col", "outcome") if n not in names),
-        *(f"column {n!r} is missing" for n in values if n not in names),
-        *(f"column {n!r} is unknown" for n in names if n not in _FIELDS and n not in values),
-        *(f"column {n!r} is there twice" for n in names if names.count(n) > 1),
+        *(f"column {n!r} is missing" for n in ("row", "col", "outcome") if n not in counts),
+        *(f"column {n!r} is missing" for n in values if n not in counts),
+        *(f"column {_short(n)} is unknown" for n in names if n not in known),
+        *(f"column {_short(n)} is there twice" for n, count in counts.items() if count > 1),
+        *(["'value' stands beside 'value_0'"] if values and "value" in counts else []),
     )
     return next(iter(faults), "")
 
 
 def _json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path} is not valid JSON: {error}") from error
+    data = read_json(path)
     if not isinstance(data, list):
         raise InputError(
             f"{path}: give a list of measurements"
@@ -239,28 +261,27 @@ def _json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     for i, item in enumerate(data, 1):
         if not isinstance(item, dict):
             raise InputError(f"{path.name}, item {i}: it is not an object")
-        unknown = [name for name in item if name not in _FIELDS]
+        unknown = [name for name in item if name not in _JSON_FIELDS]
         if unknown:
-            raise InputError(f"{path.name}, item {i}: field {unknown[0]!r} is unknown")
+            raise InputError(f"{path.name}, item {i}: field {_short(unknown[0])} is unknown")
         yield f"item {i}", item
 
 
 def _npz_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: np.asarray(file[name]) for name in file.files}
-    except ValueError as error:
-        raise InputError(f"cannot read {path}: {error}") from error
-    for name in ("cells", "outcomes"):
-        if name not in arrays:
-            raise InputError(f"{path}: array {name!r} is missing")
+    arrays = read_arrays(path, ("cells", "outcomes"))
     unknown = sorted(set(arrays) - {"cells", "outcomes", "contents", "noise"})
     if unknown:
         raise InputError(f"{path}: array {unknown[0]!r} is unknown")
-    count = len(arrays["outcomes"])
+    count = arrays["outcomes"].size
     for name, array in arrays.items():
-        if len(array) != count:
-            raise InputError(f"{path}: array {name!r} has {len(array)} entries, outcomes {count}")
+        shape = {"cells": (count, 2), "contents": (count, *array.shape[1:])}.get(name, (count,))
+        if array.shape != shape:
+            raise InputError(
+                f"{path}: array {name!r} has shape {array.shape}; give outcomes (n,), cells (n, 2),"
+                " contents (n, C, h, w) and noise (n,) with the same n"
+            )
+        if count:
+            check_numbers(array, f"{path}: array {name!r}")
     for i in range(count):
         row: dict[str, Any] = {
             "cell": arrays["cells"][i].tolist(),

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engram._arrays import check_room, read_arrays
 from engram._files import (
     IMAGE_SUFFIXES,
     Paths,
     as_paths,
     as_unit,
-    read_arrays,
     read_image,
     sha256_of,
 )
@@ -121,9 +121,11 @@ def _zipped(path: Path, mode: str) -> Iterator[tuple[str, Reader]]:
 
 def _unzipped(archive: zipfile.ZipFile, name: str, mode: str) -> NDArray[np.uint8]:
     where = f"{archive.filename}, {name}"
+    entry = archive.getinfo(name)
+    check_room(entry.file_size, entry.compress_size, where)
     try:
-        raw = archive.read(name)
-    except (OSError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        raw = archive.read(entry)
+    except (OSError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise InputError(f"cannot read {where}: {error}; fetch the archive again") from error
     return read_image(raw, where, mode)
 

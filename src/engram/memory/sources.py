@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import struct
-import zipfile
-import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
@@ -15,7 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engram._files import IMAGE_SUFFIXES
+from engram._arrays import check_numbers, read_arrays
+from engram._files import IMAGE_SUFFIXES, open_image, read_bytes
 from engram.errors import InputError
 from engram.memory import scenes
 from engram.memory.collage import collages
@@ -172,12 +170,7 @@ class SceneSource:
 
 def load_idx(path: Path) -> NDArray[np.uint8]:
     """Images of an idx file (MNIST's format), plain or gzipped: (n, H, W) uint8."""
-    try:
-        raw = path.read_bytes()
-        if raw[:2] == b"\x1f\x8b":
-            raw = gzip.decompress(raw)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"cannot read idx file {path}: {error}") from error
+    raw = read_bytes(path)
     if len(raw) < 16 or struct.unpack(">I", raw[:4])[0] != 2051:
         raise InputError(
             f"{path} is not an idx file of images (its magic number is not 2051); tables of "
@@ -191,26 +184,19 @@ def load_idx(path: Path) -> NDArray[np.uint8]:
 
 def load_npz(path: Path, key: str | None = None) -> NDArray[np.uint8] | NDArray[np.float32]:
     """The image stack of an .npz file: array ``key``, or ``images``, or the only one."""
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
-            names = list(data.files)
-            name = key or ("images" if "images" in names or len(names) != 1 else names[0])
-            if name not in names:
-                raise InputError(
-                    f"{path} has no array {name!r}; it has {', '.join(names) or 'none at all'}"
-                )
-            array = data[name]
-            if array.dtype == np.uint8:
-                return np.asarray(array, np.uint8)
-            numbers = np.asarray(array, np.float32)
-    except InputError:
-        raise
-    except (OSError, EOFError, ValueError, TypeError, AttributeError) as error:
-        raise InputError(f"cannot read {path} as an .npz file of numbers: {error}") from error
-    except (zipfile.BadZipFile, zlib.error) as error:
-        raise InputError(f"{path} is not an .npz file, or damaged: {error}") from error
-    if not numbers.size:
-        raise InputError(f"array {name!r} of {path} is empty")
+    arrays = read_arrays(path)
+    name = key or ("images" if "images" in arrays or len(arrays) != 1 else next(iter(arrays)))
+    if name not in arrays:
+        raise InputError(
+            f"{path} has no array {name!r}; it has {', '.join(arrays) or 'none at all'}"
+        )
+    array = check_numbers(arrays[name], f"array {name!r} of {path}")
+    if array.dtype == np.uint8:
+        return np.asarray(array, np.uint8)
+    with np.errstate(over="ignore"):
+        numbers = np.asarray(array, np.float32)
+    if not np.isfinite(numbers).all():
+        raise InputError(f"array {name!r} of {path} has NaN or infinite values; fill them first")
     low, high = float(numbers.min()), float(numbers.max())
     if low >= 0 and high <= 1:
         return numbers
@@ -219,7 +205,7 @@ def load_npz(path: Path, key: str | None = None) -> NDArray[np.uint8] | NDArray[
 
 def load_folder(path: Path, size: tuple[int, int], channels: int) -> NDArray[np.uint8]:
     """Every image below a folder, centre-cropped to the aspect and resized: (n, H, W, C)."""
-    from PIL import Image, ImageOps
+    from PIL import ImageOps
 
     if channels not in (1, 3):
         raise InputError(f"channels={channels}: images have 1 (grey) or 3 (colour) channels")
@@ -229,11 +215,8 @@ def load_folder(path: Path, size: tuple[int, int], channels: int) -> NDArray[np.
     mode = "L" if channels == 1 else "RGB"
     images = []
     for file in files:
-        try:
-            with Image.open(file) as image:
-                fitted = ImageOps.fit(image.convert(mode), (size[1], size[0]))
-        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-            raise InputError(f"cannot read image {file}: {error}") from error
+        with open_image(file, str(file)) as image:
+            fitted = ImageOps.fit(image.convert(mode), (size[1], size[0]))
         images.append(np.asarray(fitted, np.uint8).reshape(*size, channels))
     return np.stack(images)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from engram._files import IMAGE_SUFFIXES, as_unit, read_text
+from engram._files import IMAGE_SUFFIXES, as_unit, open_image, read_text
 from engram.errors import InputError
 from engram.tasks.pictures import Picture, Pixels
 
@@ -199,27 +199,17 @@ def tile_mask(
 
 
 def _image_size(path: Path) -> tuple[int, int]:
-    from PIL import Image
-
-    try:
-        with Image.open(path) as image:
-            return image.size
-    except (OSError, Image.DecompressionBombError) as error:
-        raise InputError(f"cannot read image {path}: {error}") from error
+    with open_image(path, str(path)) as image:
+        return image.size
 
 
 def _tile_reader(
     path: Path, polygons: list[NDArray[np.float64]], window: Window, size: int, tile: int
 ) -> Callable[[], Pixels]:
     def read() -> Pixels:
-        from PIL import Image
-
         left, top = window
-        try:
-            with Image.open(path) as image:
-                part = image.crop((left, top, left + tile, top + tile)).convert("RGB")
-        except (OSError, Image.DecompressionBombError) as error:
-            raise InputError(f"cannot read image {path}: {error}") from error
+        with open_image(path, str(path)) as image:
+            part = image.crop((left, top, left + tile, top + tile)).convert("RGB")
         reduced = part.reduce(tile // size) if tile > size else part
         pixels = as_unit(np.asarray(reduced, np.uint8), str(path))
         return pixels, tile_mask(polygons, window, size, tile)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engram._files import as_mask, as_unit, read_arrays
+from engram._arrays import read_arrays
+from engram._files import as_mask, as_unit
 from engram.errors import InputError
 from engram.grid import Grid
 from engram.tasks.base import Task

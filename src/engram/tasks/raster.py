@@ -6,8 +6,6 @@ a mask of the same height and width, or as a value above which a pixel is target
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engram._files import as_mask, read_image
+from engram._arrays import check_numbers, read_array
+from engram._files import as_mask, open_image, read_image
 from engram.errors import InputError
 from engram.grid import Grid
 from engram.tasks.base import Task
@@ -81,10 +80,9 @@ def raster_task(
 
 def _content(path: Path, notes: list[str]) -> tuple[Image, float | None]:
     """(C, H, W) in the file's own units, and their largest value if the format fixes it."""
-    array = _array(path, CONTENT_KEYS) if _holds_arrays(path) else _pixels(path, notes)
-    if array.dtype.kind not in "buif":
-        raise InputError(f"{path}: the array holds {array.dtype}, not numbers")
-    planes = np.asarray(array, np.float32)
+    array = read_array(path, CONTENT_KEYS) if _holds_arrays(path) else _pixels(path, notes)
+    with np.errstate(over="ignore"):  # too large for float32 is infinite, refused below
+        planes = np.asarray(check_numbers(array, str(path)), np.float32)
     if planes.ndim == 2:
         planes = planes[None]
     elif planes.ndim == 3 and planes.shape[-1] in (1, 3):
@@ -105,44 +103,21 @@ def _holds_arrays(path: Path) -> bool:
     return path.suffix.lower() in (".npy", ".npz")
 
 
-def _array(path: Path, keys: tuple[str, ...]) -> NDArray[Any]:
-    """The array of an .npy file; of an .npz file the one named so, or the only one."""
-    try:
-        with path.open("rb") as file:
-            loaded = np.load(file, allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                return loaded
-            names = list(loaded.files)
-            wanted = [key for key in keys if key in names] or (names if len(names) == 1 else [])
-            if wanted:
-                return np.asarray(loaded[wanted[0]])
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise InputError(f"cannot read {path} as an array: {error}") from error
-    raise InputError(
-        f"{path} holds the arrays {', '.join(names) or '(none)'}; name the one to use {keys[0]!r}"
-    )
-
-
 def _pixels(path: Path, notes: list[str]) -> NDArray[Any]:
     """Pixels of an image file; grey levels of more than 8 bits are kept."""
-    from PIL import Image as Pillow
-
-    try:
-        with Pillow.open(path) as opened:
-            mode = opened.mode
-            if mode.startswith(("I", "F")):
-                return np.asarray(opened)
-            if opened.has_transparency_data:
-                notes.append("Transparency is not looked at: transparent pixels are searched too.")
-            return np.asarray(opened.convert("L" if mode in ("1", "L", "LA") else "RGB"))
-    except (OSError, ValueError, SyntaxError, Pillow.DecompressionBombError) as error:
-        raise InputError(f"cannot read image {path}: {error}") from error
+    with open_image(path, str(path)) as opened:
+        mode = opened.mode
+        if mode.startswith(("I", "F")):
+            return np.asarray(opened)
+        if opened.has_transparency_data:
+            notes.append("Transparency is not looked at: transparent pixels are searched too.")
+        return np.asarray(opened.convert("L" if mode in ("1", "L", "LA") else "RGB"))
 
 
 def _mask(path: Path, shape: tuple[int, ...]) -> Mask:
     """(H, W) True where the mask file marks a target."""
     if _holds_arrays(path):
-        array = _array(path, MASK_KEYS)
+        array = read_array(path, MASK_KEYS)
     else:
         array = read_image(path, str(path), "mask")
     array = array.squeeze() if array.ndim > 2 else array
@@ -151,8 +126,6 @@ def _mask(path: Path, shape: tuple[int, ...]) -> Mask:
             f"mask {path} has shape {array.shape}, the image is {shape[0]}x{shape[1]}; give a mask "
             "of the same height and width"
         )
-    if array.dtype.kind not in "buif":
-        raise InputError(f"mask {path} holds {array.dtype}, not numbers")
     mask = as_mask(array, f"mask {path}")
     if not mask.any():
         raise InputError(

@@ -187,7 +187,7 @@ def test_unreadable_files_are_named(tmp_path: Path, name: str) -> None:
         (np.full((8, 8), np.inf), "NaN or infinite"),
         (np.zeros((8, 8, 7)), "is not an image"),
         (np.zeros(8), "is not an image"),
-        (np.zeros((0, 8)), "is not an image"),
+        (np.zeros((0, 8)), "is empty"),
         (np.full((8, 8), "x"), "not numbers"),
         (np.zeros((8, 8), np.complex64), "not numbers"),
     ],
@@ -200,7 +200,7 @@ def test_arrays_that_are_no_image_are_named(tmp_path: Path, array: Any, complain
 
 def test_npz_files_need_a_name_to_choose_by(tmp_path: Path) -> None:
     np.savez(tmp_path / "two.npz", a=np.eye(8), b=np.eye(8))
-    with pytest.raises(InputError, match="a, b; name the one to use 'image'"):
+    with pytest.raises(InputError, match=r"\(a, b\); name the one to use 'image'"):
         raster_task(tmp_path / "two.npz", above=0.5)
     np.savez(tmp_path / "named.npz", image=np.eye(8), b=np.ones(3))
     assert raster_task(tmp_path / "named.npz", above=0.5).task.targets == 8
