@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test lint clean
+.PHONY: setup demo test mutants lint clean
 
 setup: $(STAMP)
 
@@ -18,6 +18,9 @@ demo: $(STAMP)
 
 test: $(STAMP) lint
 	$(BIN)/python -m pytest
+
+mutants: $(STAMP)
+	$(BIN)/python tests/mutants/mutants.py --out benchmarks/results/mutants.md
 
 lint: $(STAMP)
 	$(BIN)/ruff check src tests benchmarks examples

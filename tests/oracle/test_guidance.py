@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from engram.posterior import (
     GUIDANCES,
@@ -19,8 +20,12 @@ from engram.posterior import (
     MomentMatching,
     Replacement,
     Sampler,
+    pinned,
 )
+from engram.seeding import particle_noise
 from engram.testing import FieldProblem, GaussianDenoiser, field_problem
+
+Array = NDArray[np.float64]
 
 EVEN = [8 * r + c for r in (1, 4, 6) for c in (0, 2, 5, 7)]
 """Twelve pixels spread over the area."""
@@ -105,6 +110,8 @@ def test_refresh_leaves_the_posterior_invariant(guidance: Guidance, depth: float
     assert 0.9 < problem.spread(renewed) < 1.05
     moved = (renewed - particles).flatten(1).numpy()[:, ~problem.measured]
     assert moved.std() > 0.1  # other samples, not the same again
+    unrelated = np.sqrt(2 * np.diag(problem.posterior.cov)[~problem.measured].mean())
+    assert moved.std() < (0.6 if depth < 0.5 else 0.95) * unrelated  # nor strangers
 
 
 def test_refresh_takes_in_a_new_measurement() -> None:
@@ -124,6 +131,74 @@ def test_refresh_takes_in_a_new_measurement() -> None:
     )
     assert after.error(renewed.particles) < 0.06
     assert after.error(renewed.particles) < 0.5 * after.error(old)
+
+
+def one_step(guidance: Guidance, problem: FieldProblem, t: float) -> tuple[Array, Array]:
+    """x_t (5, n) and what a guidance makes of it."""
+    x_t = torch.randn(5, 1, 8, 8, generator=torch.Generator().manual_seed(3))
+    denoiser = GaussianDenoiser(problem.prior)
+    found = guidance.estimate(denoiser, x_t, torch.tensor(t), problem.evidence).x0
+    return x_t.flatten(1).double().numpy(), found.flatten(1).double().numpy()
+
+
+@pytest.mark.parametrize("t", [0.3, 0.6, 0.9])
+def test_one_step_of_mmps_is_the_exact_conditional_mean(t: float) -> None:
+    """For a Gaussian, E[x0 | x_t, y] is known: x_t is a measurement of every pixel."""
+    problem = field_problem(4, EVEN, sigma=0.3)
+    x_t, found = one_step(MomentMatching(40), problem, t)
+    a, s = np.cos(t * np.pi / 2), np.sin(t * np.pi / 2)
+    every = np.ones(64, bool)
+    for x, estimate in zip(x_t, found, strict=True):
+        exact = problem.posterior.given(x / a, np.full(64, s / a), every).mean
+        np.testing.assert_allclose(estimate, exact, atol=1e-3)
+
+
+@pytest.mark.parametrize("t", [0.3, 0.6, 0.9])
+def test_one_step_of_dps_is_its_formula(t: float) -> None:
+    """x0 moves by strength (s^2 / a) J^T A^T (y - A x0) / (sigma^2 + s^2), J = dx0 / dx_t."""
+    problem = field_problem(4, EVEN, sigma=0.3)
+    x_t, found = one_step(Dps(strength=1.5), problem, t)
+    a, s = np.cos(t * np.pi / 2), np.sin(t * np.pi / 2)
+    cov = problem.prior.cov
+    jacobian = a * cov @ np.linalg.inv(a**2 * cov + s**2 * np.eye(64))
+    values = problem.evidence.values.double().numpy().ravel()
+    for x, estimate in zip(x_t, found, strict=True):
+        x0 = jacobian @ x
+        residual = np.where(problem.measured, values - x0, 0.0) / (0.3**2 + s**2)
+        exact = x0 + 1.5 * s**2 / a * jacobian.T @ residual
+        np.testing.assert_allclose(estimate, exact, atol=2e-4)
+
+
+def test_a_reverse_step_is_the_bridge_of_the_forward_process() -> None:
+    r"""With eta = 1, x_{t'} given x_t and x0 has the mean and variance of the forward process:
+
+    mean (a' (1 - r) x0 + sqrt(r) s'^2 x_t) / s^2 and variance s'^2 (1 - r) / s^2, r = (a/a')^2.
+    """
+    problem = field_problem(4, EVEN, sigma=0.3)
+    nothing = Evidence(*(torch.zeros(1, 1, 8, 8) for _ in range(3)))
+    sampler = Sampler(Replacement(), 2, first=0.8)
+    denoiser = GaussianDenoiser(problem.prior)
+    found = sampler.draw(denoiser, nothing, 6, seed=2).particles.flatten(1)
+    noise = particle_noise(2, "particles", (), 6, (3, 1, 8, 8)).flatten(2).double()
+    levels = [(np.cos(t * np.pi / 2), np.sin(t * np.pi / 2)) for t in (0.8, 0.4)]
+    (a, s), (after, less) = levels
+    x_t = noise[:, 0]
+    x0 = problem.prior.denoised(x_t, torch.tensor(a), torch.tensor(s))
+    kept = (a / after) ** 2
+    mean = (after * (1 - kept) * x0 + np.sqrt(kept) * less**2 * x_t) / s**2
+    x = mean + np.sqrt(less**2 * (1 - kept)) / s * noise[:, 1]
+    exact = problem.prior.denoised(x, torch.tensor(after), torch.tensor(less))
+    torch.testing.assert_close(found.double(), exact, rtol=0, atol=1e-4)
+
+
+def test_pinned_pixels_are_precision_weighted() -> None:
+    """A guess of doubt 0.4 and a measurement of noise 0.3 meet where Gaussians multiply."""
+    guess = torch.full((1, 1, 1, 2), 0.5)
+    mask = torch.tensor([[[[1.0, 0.0]]]])
+    evidence = Evidence(torch.full((1, 1, 1, 2), -0.5), mask, torch.full((1, 1, 1, 2), 0.3))
+    exact = (0.5 / 0.4**2 - 0.5 / 0.3**2) / (1 / 0.4**2 + 1 / 0.3**2)
+    found = pinned(guess, evidence, 0.4)[0, 0, 0]
+    assert found.tolist() == pytest.approx([exact, 0.5])
 
 
 @pytest.mark.parametrize("name", list(GUIDANCES))

@@ -51,6 +51,16 @@ def test_how_far_the_adaptive_schedule_reaches() -> None:
         assert last == round(budget * (updates + 3) / (2 * (updates + 1)))
 
 
+def test_a_stretched_schedule_fills_the_budget() -> None:
+    """All intervals grow alike, so that the last update would fall on the last measurement."""
+    for budget, updates, gamma in ((200, 30, 1.0), (400, 10, 2.0)):
+        intervals = np.array([(1 - i / (updates + 1)) ** gamma for i in range(updates)])
+        points = budget * intervals.cumsum() / intervals.sum()
+        times = UpdateSchedule("adaptive", updates, gamma, stretch=True).times(budget)
+        assert list(times) == sorted({round(p) for p in points} - {budget})
+        assert times[-1] > 0.95 * budget
+
+
 @given(st.integers(60, 1000), st.integers(2, 20), st.floats(1, 3))
 def test_adaptive_updates_come_faster_later(budget: int, updates: int, gamma: float) -> None:
     times = np.array(UpdateSchedule("adaptive", updates, gamma).times(budget))

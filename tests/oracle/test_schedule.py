@@ -63,8 +63,8 @@ def test_a_network_estimate_is_consistent_at_every_time() -> None:
 
 
 def test_weights_of_noisy_measurements() -> None:
-    sigma = torch.tensor([0.0, SIGMA_REF, 1e6])
-    torch.testing.assert_close(noise_to_weight(sigma), torch.tensor([1.0, 0.5, 0.0]))
+    sigma = torch.tensor([0.0, SIGMA_REF, 2 * SIGMA_REF, 1e6])
+    torch.testing.assert_close(noise_to_weight(sigma), torch.tensor([1.0, 0.5, 0.2, 0.0]))
     known = Known(torch.full((1, 1, 2, 2), 3.0), torch.tensor([[[[0.0, 0.5], [1.0, 0.0]]]]))
     assert known.channels[0, 0].tolist() == [[0.0, 1.5], [3.0, 0.0]]
     assert known.expand(4).channels.shape == (4, 2, 2, 2)

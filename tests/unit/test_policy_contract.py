@@ -118,8 +118,21 @@ def test_several_crews_get_different_cells(name: str, preset: str) -> None:
     assert [pick.rank for pick in picks] == [1, 2, 3, 4, 5]
     everything = policy.suggest(100)
     assert len({pick.cell for pick in everything}) == len(everything) == 32
+    free = {pick.cell for pick in policy.suggest(100, pending=[(2, 2), (3, 3)])}
+    assert len(free) == 30
+    assert not {(2, 2), (3, 3)} & free
     with pytest.raises(InputError, match="n=0"):
         policy.suggest(0)
+
+
+def test_crews_stand_apart() -> None:
+    """Where all cells promise about the same, crews are sent to cells far from each other."""
+    policy = made("random", "default", Grid(12, 12), 20)
+    worth = 0.5 - 0.001 * np.arange(144)
+    picks = [pick.cell for pick in policy.suggest(3, pending=[(0, 0)], worth=worth)]
+    for i, one in enumerate([(0, 0), *picks]):
+        for other in picks[i:]:
+            assert np.hypot(one[0] - other[0], one[1] - other[1]) > 2
 
 
 @contracted

@@ -25,6 +25,20 @@ def test_affine_reward_commutes_with_expectation(channels: int) -> None:
     )
 
 
+def test_affine_reward_is_ridge_regression_towards_its_start() -> None:
+    """The same as least squares with one invented measurement per weight."""
+    rng = np.random.default_rng(2)
+    contents = rng.uniform(-1, 1, (5, 2, 1, 1)).astype(np.float32)
+    outcomes = np.array([1.0, 0, 0, 1, 0])
+    reward = AffineReward(2, strength=0.5, prior=np.array([0.0, 1.0]))
+    for _ in range(2):  # learns from all measurements so far: to tell it twice changes nothing
+        reward.update(contents, outcomes)
+    start, root = np.array([0.0, 0.5, 0.5]), np.sqrt(0.5)
+    design = np.vstack([np.column_stack([contents[:, :, 0, 0], np.ones(5)]), root * np.eye(3)])
+    solution, *_ = np.linalg.lstsq(design, np.append(outcomes, root * start), rcond=None)
+    assert [*reward.weights, reward.bias] == pytest.approx(list(solution))
+
+
 def test_affine_reward_learns_which_channel_and_sign_matter() -> None:
     rng = np.random.default_rng(1)
     contents = rng.uniform(-1, 1, (200, 2, 1, 1)).astype(np.float32)

@@ -7,7 +7,7 @@ import torch
 
 from engram import InputError
 from engram.memory.collage import _filled, collages
-from engram.memory.consolidation import ConsolidationPlan, consolidate, dream
+from engram.memory.consolidation import ConsolidationPlan, _Lessons, consolidate, dream
 from engram.symmetry import TURNS, turned, turned_back
 from engram.testing import tiny_memory
 
@@ -33,6 +33,16 @@ def test_bright_lessons_make_brighter_dreams() -> None:
     plan = ConsolidationPlan(steps=60, batch=16, rehearsed=4, rehearsal=0.0, learning_rate=2e-3)
     new = consolidate(memory, [torch.ones(shape)], plan)
     assert dream(new, 4, seed=1, steps=4).mean() > dream(memory, 4, seed=1, steps=4).mean() + 0.2
+
+
+def test_rehearsal_is_the_share_of_dreams() -> None:
+    lessons, dreams = torch.ones(3, 1, 4, 4), -torch.ones(5, 1, 4, 4)
+    for rehearsal in (0.0, 0.3, 1.0):
+        source = _Lessons(lessons, dreams, ConsolidationPlan(rehearsal=rehearsal), ())
+        images = source.draw(400, torch.Generator().manual_seed(0))
+        assert images.shape == (400, 1, 4, 4)
+        dreamt = (images == -1).flatten(1).all(dim=1).double().mean()
+        assert float(dreamt) == pytest.approx(rehearsal, abs=0.07)
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 16, 16), (2, 1, 4, 4)])

@@ -112,6 +112,20 @@ def test_outcomes_inside_are_presence_and_shares_are_a_layer() -> None:
     assert seen.content.ravel().tolist() == [0.5, 0.25, 1.0]
 
 
+def test_content_is_seen_in_the_units_of_the_memory() -> None:
+    """The range of the area becomes 0 to 1, and goes back the same way."""
+    grid = Grid(4, 4, cell=(2, 2), range=(-3.0, 5.0))
+    item = Observation((1, 0), np.full((1, 2, 2), 3.0, np.float32), 0.25)
+    lens = Lens(grid, ("density", "share", "presence"))
+    seen = lens.seen(item)
+    assert seen.content.ravel().tolist() == [0.75, 0.25, 1.0]
+    image = np.zeros((3, 2, 2), np.float32)
+    image[:, 1, 0] = seen.content.ravel()
+    shown = lens.shown(image)
+    assert shown[0, 2:, :2].tolist() == [[3.0, 3.0], [3.0, 3.0]]
+    assert shown.min() == -3.0
+
+
 def test_a_faulty_measurement_changes_nothing() -> None:
     task = colour_task()
     policy = make_policy("em-ptdm", task.grid, 10, memory=cells_memory())
