@@ -180,6 +180,18 @@ def test_mask_cost_and_crews(run, tmp_path):
     assert made["open"] == 8
     assert run("ask", "m", "--by", "south", "--json")[0]["cell"] == [3, 3]
     assert run("status", "m", "--json")["budget_left"] == 7
+    assert "is none of the crews south" in run("ask", "m", "--by", "west", code=2)
+
+
+def test_what_a_mask_says_and_who_reports(run, tmp_path):
+    np.save(tmp_path / "mask.npy", np.array([[1.0, -9999.0], [1.0, np.nan]]))
+    create = ["--mask", tmp_path / "mask.npy", "--budget", 2, "--policy", "random"]
+    words = "mask.npy: 2 of 4 cells are open; pixels outside: 1 negative, 1 not finite"
+    assert words in run("create", "m", *create, "--crew", "south=0,0")
+    assert run("create", "n", *create, "--json")["mask"] == words
+    west = run("tell", "m", "--cell", "0,0", "--outcome", 1, "--by", "west")
+    assert "(by 'west', who is none of the crews south)" in west
+    assert "crews" not in run("tell", "m", "--cell", "1,0", "--outcome", 1, "--by", "south")
 
 
 def test_verify_fails_on_a_changed_log(run, pond, tmp_path):

@@ -54,16 +54,20 @@ class Campaign(CampaignLog):
         if rank not in RANKINGS:
             raise InputError(f"rank={rank!r}: choose one of {', '.join(RANKINGS)}")
         spec = self.state.spec
-        travels = rank != "score" and spec.travel > 0 and start is None
-        if travels and by and spec.crews and by not in spec.crews:
+        if start is None and self.unknown_crew(by):
             raise InputError(
-                f"by={by!r} has no starting point; crews that have one: {', '.join(spec.crews)}; "
-                "name one of them, or say where the way begins (--from R,C)"
+                f"by={by!r} is none of the crews {', '.join(spec.crews)}; name one of them, or say "
+                "where the way begins (--from R,C)"
             )
         start = spec.crews.get(by) if start is None else start
         if start is not None:
             self.grid.index(start)
         return Wish(n, rank, start)
+
+    def unknown_crew(self, by: str) -> bool:
+        """True for a name that is none of the crews, where the campaign has named its crews."""
+        crews = self.state.spec.crews
+        return bool(by and crews) and by not in crews
 
     def ask(
         self,

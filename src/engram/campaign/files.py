@@ -1,4 +1,4 @@
-"""Measurements, contents and masks from files; every fault is named with line and field."""
+"""Measurements and contents from files; every fault is named with line and field."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from engram.errors import InputError
 from engram.grid import Grid
 from engram.observation import Observation
 
-_IMAGES = (".png", ".tif", ".tiff", ".bmp", ".pgm", ".jpg", ".jpeg")
+IMAGES = (".png", ".tif", ".tiff", ".bmp", ".pgm", ".jpg", ".jpeg")
 _CSV_FIELDS = ("row", "col", "outcome", "value", "noise")
 _JSON_FIELDS = (*_CSV_FIELDS, "cell", "content")
 
@@ -61,8 +61,8 @@ def read_raster(path: Path) -> NDArray[Any]:
     elif suffix in (".csv", ".txt"):
         array = _table(path, "," if suffix == ".csv" else None)
     elif suffix == ".json":
-        array = _plain_array(read_json(path), str(path))
-    elif suffix in _IMAGES:
+        array = _json_array(path)
+    elif suffix in IMAGES:
         with open_image(path, str(path)) as image:
             if image.mode in ("P", "PA"):  # pixels are numbers of colours, not brightness
                 image = image.convert("RGBA" if image.has_transparency_data else "RGB")
@@ -70,6 +70,18 @@ def read_raster(path: Path) -> NDArray[Any]:
     else:
         raise InputError(f"{path}: give an .npy, .npz, .csv, .txt, .json, .png or .tif file")
     return check_numbers(array, str(path))
+
+
+def _json_array(path: Path) -> NDArray[Any]:
+    """Nested lists of a JSON file as an array; shapes (GeoJSON) are named."""
+    data = read_json(path)
+    if isinstance(data, dict):
+        what = f"an object of type {data['type']!r}" if "type" in data else "an object"
+        raise InputError(
+            f"{path} holds {what}, not rows of numbers; burn shapes (GeoJSON) into a raster "
+            "(gdal_rasterize, QGIS) and give the GeoTIFF"
+        )
+    return _plain_array(data, str(path))
 
 
 def _table(path: Path, delimiter: str | None) -> NDArray[np.float64]:
@@ -102,31 +114,6 @@ def read_content(path: Path, grid: Grid) -> NDArray[Any]:
         top = np.iinfo(array.dtype).max if array.dtype.kind in "ui" else 1.0
         array = low + array.astype(np.float64) / top * (high - low)
     return array
-
-
-def read_mask(path: Path, cell: tuple[int, int]) -> NDArray[np.bool_]:
-    """(rows, cols) True where a cell is closed, from a raster of the whole area.
-
-    Zero (black), NaN and transparent pixels lie outside; a cell is open when at least half of
-    its pixels are inside.
-    """
-    pixels = read_raster(path)
-    if pixels.ndim == 3:
-        pixels = _opaque(pixels) if path.suffix.lower() in _IMAGES else pixels
-        pixels = pixels.max(axis=2 if pixels.shape[2] <= 4 else 0)
-    if pixels.ndim != 2:
-        raise InputError(f"mask {path} has {pixels.ndim} dimensions; give rows and columns")
-    inside = (pixels != 0) & ~np.isnan(pixels)
-    grid = Grid(inside.shape[0], inside.shape[1], cell=cell)
-    share = grid.cells_of(inside.astype(np.float32)).mean(axis=(1, 2))
-    return np.asarray(share < 0.5).reshape(grid.rows, grid.cols)
-
-
-def _opaque(pixels: NDArray[Any]) -> NDArray[Any]:
-    """(H, W, 1 to 4) -> the same without its alpha channel, 0 where that is."""
-    if pixels.shape[2] not in (2, 4):
-        return pixels
-    return np.asarray(np.where(pixels[..., -1:] > 0, pixels[..., :-1], 0))
 
 
 def read_cost(path: Path, rows: int, cols: int) -> NDArray[np.float64]:

@@ -59,6 +59,13 @@ def opened(name: str, db: str | None) -> Campaign:
     return open_campaign(name, db=db)
 
 
+def crew_note(campaign: Campaign, by: str) -> str:
+    """That a report came from nobody the campaign knows, as anybody may report."""
+    if not campaign.unknown_crew(by):
+        return ""
+    return f" (by {by!r}, who is none of the crews {', '.join(campaign.state.spec.crews)})"
+
+
 def numbers(text: str, option: str, count: int | None = None) -> list[float]:
     """'1,2.5' -> [1.0, 2.5]."""
     try:

@@ -21,6 +21,7 @@ from engram.cli._campaign import (
     Rank,
     Reason,
     cell_of,
+    crew_note,
     duration,
     emit,
     needs_database,
@@ -48,7 +49,8 @@ def create(
     budget: Annotated[float, typer.Option(help="Measurements, or cost with --budget-kind cost.")],
     size: Annotated[str | None, typer.Option(help="Height and width in pixels: H,W.")] = None,
     mask: Annotated[
-        Path | None, typer.Option(help="Raster of the area instead of --size; 0 is outside.")
+        Path | None,
+        typer.Option(help="Raster of the area instead of --size; 0 and nodata are outside."),
     ] = None,
     cell: Annotated[str, typer.Option(help="Height and width of a cell in pixels: h,w.")] = "1,1",
     channels: Annotated[int, typer.Option(help="Values per pixel.")] = 1,
@@ -77,13 +79,15 @@ def create(
     """Create a campaign."""
     needs_database()
     from engram.campaign import create_campaign
-    from engram.campaign.files import read_cost, read_mask
+    from engram.campaign.files import read_cost
+    from engram.campaign.masks import read_mask
     from engram.grid import Grid
 
     h, w = parse_pair(cell, "--cell")
     if (size is None) == (mask is None):
         raise InputError("give the area: either --size H,W or --mask FILE")
-    closed = None if mask is None else read_mask(mask, (h, w))
+    area = None if mask is None else read_mask(mask, (h, w))
+    closed = None if area is None else area.closed
     if closed is not None:
         height, width = closed.shape[0] * h, closed.shape[1] * w
     else:
@@ -121,6 +125,7 @@ def create(
         "name": name,
         "cells": [grid.rows, grid.cols],
         "open": len(grid.open_cells),
+        "mask": None if area is None else area.words,
         "budget": spec.budget,
         "budget_kind": spec.budget_kind,
         "policy": spec.policy,
@@ -134,6 +139,8 @@ def create(
         f"created {name}: {grid.rows}x{grid.cols} cells, {len(grid.open_cells)} of them open, "
         f"budget {spec.budget:g}, policy {spec.policy}",
     )
+    if area is not None and not as_json:
+        say(f"mask {area.words}")
     if grid.n_cells > MANY_CELLS and not as_json:
         say(
             f"note: {grid.n_cells:,} cells are many; an answer may take minutes. Larger cells "
@@ -220,7 +227,8 @@ def tell(
     emit(
         {"told": len(receipt.cells), **receipt.to_dict()},
         as_json,
-        f"{name}: {len(receipt.cells)} measurement(s) recorded as event {receipt.seq}{again}",
+        f"{name}: {len(receipt.cells)} measurement(s) recorded as event {receipt.seq}{again}"
+        f"{crew_note(campaign, by)}",
     )
 
 
@@ -254,7 +262,8 @@ def fail(
     """Report a cell that could not be measured: try again later, or never."""
     if never and retry_after is not None:
         raise InputError(f"--never and --retry-after {retry_after}: give one of them")
-    receipt = opened(name, db).fail(
+    campaign = opened(name, db)
+    receipt = campaign.fail(
         query=query,
         cell=None if cell is None else cell_of(cell, "--cell"),
         retry=None if never else duration(retry_after or "1d", "--retry-after"),
@@ -262,7 +271,8 @@ def fail(
         by=by,
         key=key,
     )
-    emit(receipt.to_dict(), as_json, f"{name}: failure recorded as event {receipt.seq}")
+    text = f"{name}: failure recorded as event {receipt.seq}{crew_note(campaign, by)}"
+    emit(receipt.to_dict(), as_json, text)
 
 
 @app.command()

@@ -127,7 +127,7 @@ def test_advice_passes_over_cells_the_budget_cannot_pay(create):
 
 def test_a_crew_without_a_starting_point_is_named(create):
     campaign = create(travel=1.0, rank="per-cost", crews={"north": (0, 0)})
-    with pytest.raises(InputError, match=r"by=.nort. has no starting point; .* north"):
+    with pytest.raises(InputError, match=r"by=.nort. is none of the crews north; .*"):
         campaign.ask(1, by="nort")
     assert campaign.ask(1, by="nort", start=(1, 1))
     assert campaign.ask(1, by="north")

@@ -7,15 +7,16 @@ import json
 import numpy as np
 import pytest
 from PIL import Image
+from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
 from engram.campaign import export
 from engram.campaign.files import (
     content_from_values,
     default_content,
     read_content,
-    read_mask,
     read_tells,
 )
+from engram.campaign.masks import GDAL_NODATA, read_mask
 from engram.errors import InputError
 from engram.grid import Grid
 
@@ -139,7 +140,7 @@ def test_mask(tmp_path):
     pixels[:2] = np.nan
     pixels[2, :] = 0
     np.save(tmp_path / "mask.npy", pixels)
-    closed = read_mask(tmp_path / "mask.npy", (2, 2))
+    closed = read_mask(tmp_path / "mask.npy", (2, 2)).closed
     assert closed.tolist() == [[True, True], [False, False], [False, False]]
     with pytest.raises(InputError, match="cannot be cut"):
         read_mask(tmp_path / "mask.npy", (4, 4))
@@ -156,7 +157,7 @@ def test_black_is_outside_whatever_the_image(tmp_path, mode):
     else:
         image = image.convert(mode)
     image.save(tmp_path / "mask.png")
-    closed = read_mask(tmp_path / "mask.png", (2, 2))
+    closed = read_mask(tmp_path / "mask.png", (2, 2)).closed
     assert (~closed).tolist() == [[False] * 3, [False, True, False], [False] * 3]
 
 
@@ -164,7 +165,68 @@ def test_transparent_is_outside(tmp_path):
     pixels = np.full((4, 4, 4), 255, np.uint8)
     pixels[:2, :, 3] = 0
     Image.fromarray(pixels).save(tmp_path / "mask.png")
-    assert read_mask(tmp_path / "mask.png", (2, 2)).tolist() == [[True, True], [False, False]]
+    assert read_mask(tmp_path / "mask.png", (2, 2)).closed.tolist() == [
+        [True, True],
+        [False, False],
+    ]
+
+
+def geotiff(path, pixels, nodata):
+    image = Image.fromarray(pixels)
+    tags = ImageFileDirectory_v2()
+    tags[GDAL_NODATA] = nodata
+    tags.tagtype[GDAL_NODATA] = 2  # ASCII
+    image.save(path, tiffinfo=tags)
+
+
+@pytest.mark.parametrize(
+    ("kind", "nodata", "outside"),
+    [
+        (np.float32, "-9999", -9999),
+        (np.float32, "-3.4028234663852886e+38 ", np.finfo(np.float32).min),
+        (np.float32, "9999", 9999),
+        (np.float32, "nan", np.nan),
+        (np.int32, "-9999", -9999),
+        (np.uint8, "255", 255),
+    ],
+)
+def test_nodata_of_a_geotiff_is_outside(tmp_path, kind, nodata, outside):
+    pixels = np.ones((4, 6), kind)
+    pixels[:2] = outside
+    geotiff(tmp_path / "area.tif", pixels, nodata)
+    mask = read_mask(tmp_path / "area.tif", (2, 2))
+    assert mask.closed.tolist() == [[True] * 3, [False] * 3]
+    assert mask.words.startswith("area.tif: 3 of 6 cells are open; pixels outside: 12 ")
+
+
+def test_nodata_of_a_palette_is_the_number_of_a_colour(tmp_path):
+    image = Image.fromarray(np.array([[7, 7, 1, 1]], np.uint8))
+    image.putpalette([255, 255, 255] * 8)
+    tags = ImageFileDirectory_v2()
+    tags[GDAL_NODATA] = "7"
+    image.save(tmp_path / "area.tif", tiffinfo=tags)
+    assert read_mask(tmp_path / "area.tif", (1, 1)).closed.tolist() == [[True, True, False, False]]
+
+
+def test_negative_and_unknown_values_are_outside_and_said(tmp_path):
+    np.save(tmp_path / "area.npy", np.array([[1.0, 0.2, 0.0], [-9999.0, np.nan, np.inf]]))
+    mask = read_mask(tmp_path / "area.npy", (1, 1))
+    assert mask.closed.tolist() == [[False, False, True], [True] * 3]
+    assert mask.words == "area.npy: 2 of 6 cells are open; pixels outside: 1 negative, 2 not finite"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('{"type": "FeatureCollection", "features": []}', "an object of type 'FeatureCollection'"),
+        ("[[1, {}]]", "give lists of numbers"),
+        ("[[1, 2], [3]]", "not of equal lengths"),
+    ],
+)
+def test_json_that_is_no_raster_is_named(tmp_path, text, complaint):
+    (tmp_path / "area.json").write_text(text)
+    with pytest.raises(InputError, match=complaint):
+        read_mask(tmp_path / "area.json", (1, 1))
 
 
 def test_channels_are_taken_by_number(tmp_path):

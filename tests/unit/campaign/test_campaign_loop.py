@@ -193,6 +193,20 @@ def test_rank_by_finds_per_cost_with_travel(create):
     assert verify(campaign).ok
 
 
+def test_a_crew_that_is_not_there_is_not_sent_out(create):
+    """Whatever the ranking; but anybody may report, and say where a way begins."""
+    campaign = create(grid=Grid(9, 9), crews={"north": (0, 0), "south": (8, 8)})
+    for rank in ("score", "per-cost"):
+        for look in (campaign.ask, campaign.peek):
+            with pytest.raises(InputError, match=r"by='west' is none of the crews north, south"):
+                look(1, by="west", rank=rank)
+    assert campaign.state.seq == 1
+    assert campaign.ask(1, by="west", start=(4, 4))[0].by == "west"
+    assert campaign.ask(1)[0].by == ""
+    campaign.tell((0, 0), 1.0, by="archive")
+    assert verify(campaign).ok
+
+
 def test_tell_many_is_all_or_nothing(create):
     campaign = create()
     good = Observation.checked(campaign.grid, (0, 0), 1.0, 1.0)
