@@ -2,11 +2,37 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import typer
+
+from engram.cli.main import app
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_every_command_is_on_a_page() -> None:
+    """A command that no page names is found by nobody."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+
+    def paths(command: Any, path: str) -> list[str]:
+        inside = getattr(command, "commands", None)
+        if inside is None:
+            return [path]
+        return [p for name, sub in inside.items() for p in paths(sub, f"{path} {name}")]
+
+    commands = paths(typer.main.get_command(app), "engram")
+    assert len(commands) > 20
+    table = "".join(line for line in text.splitlines() if line.startswith("| `"))  # of campaigns
+    for path in commands:
+        name = path.rpartition(" ")[2]
+        listed = path.startswith("engram campaign") and re.search(rf"`{name}[` ]", table)
+        assert listed or path in text, f"no page names {path!r}"
 
 
 def test_pages_agree_with_the_result_files_they_quote() -> None:

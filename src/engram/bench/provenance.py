@@ -6,12 +6,16 @@ import hashlib
 import os
 import platform
 import subprocess
+import sys
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import engram
 from engram._threads import cores
+from engram.errors import InputError
 
 PACKAGE = Path(engram.__file__).resolve().parent
 
@@ -27,9 +31,44 @@ def _git(*arguments: str) -> str | None:
 
 def source_digest() -> str:
     """Twelve hex digits that change with any source file of the package, habits included."""
+    return _digest(PACKAGE, [*PACKAGE.rglob("*.py"), *PACKAGE.glob("policies/habits/*.json")])
+
+
+def plug_in_digest(module: str) -> str | None:
+    """Digest of the source of a module from outside the package; None for one of our own.
+
+    A module of another package counts with all of that package's source files: what it does
+    may be written in any of them.
+    """
+    top = module.partition(".")[0]
+    if top == engram.__name__:
+        return None
+    origin = _origin(top)
+    if origin.name == "__init__.py":
+        return _digest(origin.parent, origin.parent.rglob("*.py"))
+    return _digest(origin.parent, [origin])
+
+
+def _origin(module: str) -> Path:
+    """The file of a module, imported or not."""
+    loaded = sys.modules.get(module)
+    path = getattr(loaded, "__file__", None)
+    if loaded is None:
+        found = find_spec(module)
+        path = None if found is None else found.origin
+    if path is None or not Path(path).is_file():
+        raise InputError(
+            f"the source of module {module!r} cannot be found, so its results could not be told "
+            "from those of another version; keep it in a file that can be imported"
+        )
+    return Path(path)
+
+
+def _digest(folder: Path, files: Iterable[Path]) -> str:
+    """Twelve hex digits of the names and contents of files below a folder."""
     digest = hashlib.sha256()
-    for path in sorted([*PACKAGE.rglob("*.py"), *PACKAGE.glob("policies/habits/*.json")]):
-        digest.update(str(path.relative_to(PACKAGE)).encode() + b"\0" + path.read_bytes() + b"\0")
+    for path in sorted(files):
+        digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:12]
 
 

@@ -17,12 +17,13 @@ from engram.bench.choices import PolicyChoice, Value, parse_policies
 from engram.bench.journal import NAME as JOURNAL
 from engram.bench.journal import Journal
 from engram.bench.pool import run_pool
-from engram.bench.provenance import commit, machine
+from engram.bench.provenance import commit, machine, plug_in_digest
 from engram.bench.suites import data_card, get_suite
 from engram.bench.tables import summarise
 from engram.bench.units import NOTES, Row, Unit, run_unit
 from engram.errors import InputError
 from engram.memory.library import DEFAULT_MEMORY, read_cards
+from engram.policies import POLICIES
 
 if TYPE_CHECKING:
     from engram.tasks.sets import TaskSet
@@ -115,7 +116,10 @@ class Plan:
         ]
 
     def options(self) -> dict[str, Any]:
-        """Everything the rows depend on, memories and data files by hash."""
+        """Everything the rows depend on, memories, data files and plug-ins by hash."""
+        modules = {choice.name: POLICIES[choice.name].module for choice in self.policies}
+        foreign = {name: plug_in_digest(module) for name, module in sorted(modules.items())}
+        plug_ins = {name: digest for name, digest in foreign.items() if digest is not None}
         memories = {choice.prior for choice in self.policies if choice.needs_memory}
         return {
             "suite": self.suite,
@@ -133,6 +137,7 @@ class Plan:
             "seeds": self.seeds,
             "budget": self.budget,
             "at": list(self.at),
+            **({"plug_ins": plug_ins} if plug_ins else {}),
         }
 
 

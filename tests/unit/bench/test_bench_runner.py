@@ -14,6 +14,7 @@ from engram.bench.journal import NAME
 from engram.bench.runner import LocalEngine, Plan, make_engine, read_results, run_bench
 from engram.bench.suites import get_suite
 from engram.bench.units import Row, Unit, run_unit
+from engram.policies import POLICIES, PolicySpec
 
 TIMINGS = ("seconds_per_observation", "peak_rss_mb")
 
@@ -178,6 +179,44 @@ def test_memories_are_told_apart_by_hash() -> None:
     assert sorted(options["memories"]) == ["digits", "universal"]
     assert all(len(digest) == 64 for digest in options["memories"].values())
     assert Plan.checked("balls", "random").options()["memories"] == {}
+
+
+PLUG_IN = """from engram.policies.random import RandomSearch
+class Mine(RandomSearch):
+    pass
+"""
+
+
+@pytest.fixture
+def plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package from outside with a policy, registered as ``mine``; returns a helper in it."""
+    package = tmp_path / "code" / "plugged"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "policy.py").write_text(PLUG_IN)
+    (package / "helper.py").write_text("")
+    monkeypatch.syspath_prepend(package.parent)
+    monkeypatch.setitem(POLICIES, "mine", PolicySpec("plugged.policy", "Mine", "a plug-in"))
+    return package / "helper.py"
+
+
+def test_rows_of_a_changed_plug_in_are_refused(plug_in: Path, tmp_path: Path) -> None:
+    plan = Plan.checked("balls", "random,mine", tasks=(0, 1), budget=4)
+    run_bench(plan, tmp_path / "out", engine=HereEngine())
+    nothing = HereEngine()
+    run_bench(plan, tmp_path / "out", engine=nothing)
+    assert nothing.ran == 0
+    plug_in.write_text("changed = True\n")
+    with pytest.raises(InputError, match=r"holds results of another run: plug_ins was .*mine"):
+        run_bench(plan, tmp_path / "out", engine=HereEngine())
+
+
+def test_our_own_policies_are_known_by_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "plug_ins" not in _plan().options()
+    monkeypatch.setitem(POLICIES, "mine", PolicySpec("nowhere_at_all", "Mine", "a plug-in"))
+    plan = Plan.checked("balls", "mine", tasks=(0, 1), budget=4)
+    with pytest.raises(InputError, match="source of module 'nowhere_at_all' cannot be found"):
+        plan.options()
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": "engram-bench-1", "rows": []}'])
