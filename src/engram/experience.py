@@ -21,15 +21,14 @@ Progress = Callable[[int, float], None]
 def posterior_samples(policy: Policy) -> Tensor:
     """Fresh samples (P, C, H, W) of the area given everything a policy has measured.
 
-    In model units, as the policy's memory sees the area.
+    Drawn from both memories together, h included; in model units, as the policy's memory sees
+    the area.
     """
-    from engram.policies.imagination import evidence_of
-
     inside: Any = getattr(policy, "inner", policy)
     if not hasattr(inside, "imagination"):
         raise InputError(f"policy {policy.name!r} imagines nothing that could be learnt from")
-    evidence = evidence_of(inside.observations)
-    samples: Tensor = inside.imagination.draw(inside.memory, evidence, policy.t).particles
+    evidence = inside.imagination.evidence(inside.observations)
+    samples: Tensor = inside.imagination.draw(inside.composite(), evidence, policy.t)
     return samples
 
 

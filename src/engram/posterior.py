@@ -57,15 +57,10 @@ class Evidence:
 
 
 class Guidance(Protocol):
-    """Conditional estimate of x0 and eps at x_t; counts its network evaluations."""
+    """Conditional estimate of x0 and eps at x_t."""
 
     def estimate(self, denoiser: Denoiser, x_t: Tensor, t: Tensor, evidence: Evidence) -> Estimate:
         """x_t (P, C, H, W), t scalar -> Estimate given the evidence."""
-        ...
-
-    @property
-    def evaluations(self) -> float:
-        """Network evaluations (forward equivalents) of one call."""
         ...
 
 
@@ -90,10 +85,6 @@ def pinned(x0: Tensor, evidence: Evidence, doubt: float | Tensor = 1.0) -> Tenso
 class Amortised:
     """Conditioning by the mask-conditioned memory itself."""
 
-    @property
-    def evaluations(self) -> float:
-        return 1.0
-
     def estimate(self, denoiser: Denoiser, x_t: Tensor, t: Tensor, evidence: Evidence) -> Estimate:
         if not denoiser.conditioned:
             raise InputError(
@@ -107,10 +98,6 @@ class Amortised:
 @dataclass(frozen=True)
 class Replacement:
     """Jacobian-free: measured pixels of the unconditional estimate are replaced."""
-
-    @property
-    def evaluations(self) -> float:
-        return 1.0
 
     def estimate(self, denoiser: Denoiser, x_t: Tensor, t: Tensor, evidence: Evidence) -> Estimate:
         x0 = denoiser.estimate(x_t, t).x0
@@ -131,10 +118,6 @@ class Dps:
 
     strength: float = 1.5
 
-    @property
-    def evaluations(self) -> float:
-        return 3.0
-
     def estimate(self, denoiser: Denoiser, x_t: Tensor, t: Tensor, evidence: Evidence) -> Estimate:
         tt = per_sample(t, x_t)
         a, s = denoiser.schedule.a(tt), denoiser.schedule.s(tt)
@@ -154,10 +137,6 @@ class MomentMatching:
     """Covariance-aware guidance (MMPS); ``iterations`` of conjugate gradients a step."""
 
     iterations: int = 4
-
-    @property
-    def evaluations(self) -> float:
-        return 3.0 + 2.0 * self.iterations
 
     def estimate(self, denoiser: Denoiser, x_t: Tensor, t: Tensor, evidence: Evidence) -> Estimate:
         tt = per_sample(t, x_t)
@@ -211,14 +190,6 @@ GUIDANCES: dict[str, type[Amortised] | type[Dps] | type[MomentMatching] | type[R
 }
 
 
-@dataclass(frozen=True)
-class Draw:
-    """Particles (P, C, H, W) in model units and the evaluations they cost."""
-
-    particles: Tensor
-    evaluations: float
-
-
 class Sampler:
     """Algorithm 1's reverse process for a denoiser and a guidance.
 
@@ -241,8 +212,8 @@ class Sampler:
         *,
         seed: int,
         path: Sequence[int] = (),
-    ) -> Draw:
-        """Fresh particles from pure noise."""
+    ) -> Tensor:
+        """Fresh particles (P, C, H, W) in model units, from pure noise."""
         shape = (self.steps + 1, *evidence.values.shape[1:])
         noise = particle_noise(seed, "particles", path, particles, shape)
         start = torch.full((), self.first)
@@ -259,7 +230,7 @@ class Sampler:
         steps: int,
         seed: int,
         path: Sequence[int] = (),
-    ) -> Draw:
+    ) -> Tensor:
         """Re-noise existing particles to time ``depth`` and denoise them again."""
         if steps < 1:
             raise InputError(f"steps={steps}: a refresh needs at least 1 step")
@@ -277,29 +248,38 @@ class Sampler:
         start: Tensor,
         steps: int,
         noise: Tensor,
-    ) -> Draw:
+    ) -> Tensor:
+        times = denoiser.schedule.steps(steps, float(start))
+        for k in range(steps):
+            estimate, x = self.step(denoiser, evidence, x, times[k], times[k + 1], noise[:, k])
+        return reproduced(estimate.x0, evidence)
+
+    @torch.no_grad()
+    def step(
+        self,
+        denoiser: Denoiser,
+        evidence: Evidence,
+        x: Tensor,
+        now: Tensor,
+        then: Tensor,
+        noise: Tensor,
+    ) -> tuple[Estimate, Tensor]:
+        r"""Guided estimate at x_now, and x_then by a DDIM step (Algorithm 1, line 14):
+
+        .. math::  x_{then} = a\, \hat x_0 + \sqrt{s^2 - \sigma^2}\, \hat\varepsilon
+                   + \sigma \epsilon , \qquad
+                   \sigma = \eta\, \frac{s}{s_{now}} \sqrt{1 - a_{now}^2 / a^2}
+        """
         schedule = denoiser.schedule
-        times = schedule.steps(steps, float(start))
-        estimate = None
-        with torch.no_grad():
-            for k in range(steps):
-                now, then = times[k], times[k + 1]
-                estimate = self.guidance.estimate(denoiser, x, now, evidence)
-                a, s = schedule.a(then), schedule.s(then)
-                a_now, s_now = schedule.a(now), schedule.s(now)
-                if k + 1 == steps:
-                    x = estimate.x0
-                    break
-                # sigma_t of DDIM: eta * (s_then / s_now) * sqrt(1 - a_now^2 / a_then^2)
-                ratio = (1 - (a_now / a) ** 2).clamp_min(0.0)
-                sigma = self.eta * (s / s_now) * ratio.sqrt()
-                direction = (s**2 - sigma**2).clamp_min(0.0).sqrt()
-                x = a * estimate.x0 + direction * estimate.eps + sigma * noise[:, k]
-            x = _reproduce(x, evidence)
-        return Draw(x, steps * self.guidance.evaluations)
+        estimate = self.guidance.estimate(denoiser, x, now, evidence)
+        a, s = schedule.a(then), schedule.s(then)
+        ratio = (1 - (schedule.a(now) / a) ** 2).clamp_min(0.0)
+        sigma = self.eta * (s / schedule.s(now)) * ratio.sqrt()
+        direction = (s**2 - sigma**2).clamp_min(0.0).sqrt()
+        return estimate, a * estimate.x0 + direction * estimate.eps + sigma * noise
 
 
-def _reproduce(x: Tensor, evidence: Evidence) -> Tensor:
+def reproduced(x: Tensor, evidence: Evidence) -> Tensor:
     """Bring measured pixels that strayed further than 2 sigma back to that distance."""
     low = evidence.values - 2 * evidence.sigma
     high = evidence.values + 2 * evidence.sigma

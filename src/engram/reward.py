@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Protocol
 
@@ -11,6 +12,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from engram.errors import InputError
 from engram.seeding import torch_generator
 
 
@@ -24,6 +26,30 @@ class RewardModel(Protocol):
     def predict(self, contents: NDArray[np.float32]) -> NDArray[np.float64]:
         """(n, C, h, w) -> (n,) in [0, 1]."""
         ...
+
+    def state(self) -> dict[str, Tensor]:
+        """What it has learnt."""
+        ...
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Return to a saved state."""
+        ...
+
+
+class NoReward:
+    """Every content is worth the same: what a search is without a reward model."""
+
+    def update(self, contents: NDArray[np.float32], outcomes: NDArray[np.float64]) -> None:
+        """Nothing is learnt."""
+
+    def predict(self, contents: NDArray[np.float32]) -> NDArray[np.float64]:
+        return np.ones(len(contents))
+
+    def state(self) -> dict[str, Tensor]:
+        return {}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Nothing was learnt."""
 
 
 class AffineReward:
@@ -56,6 +82,18 @@ class AffineReward:
     def predict(self, contents: NDArray[np.float32]) -> NDArray[np.float64]:
         x = contents.reshape(len(contents), contents.shape[1], -1).mean(axis=2)
         return np.asarray(np.clip(x @ self.weights + self.bias, 0.0, 1.0), np.float64)
+
+    def state(self) -> dict[str, Tensor]:
+        return {"weights": torch.from_numpy(np.append(self.weights, self.bias))}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        values = state["weights"].numpy()
+        self.weights, self.bias = values[:-1].copy(), float(values[-1])
+
+
+def presence_prior(layers: Sequence[str]) -> NDArray[np.float64] | None:
+    """(channels,) weights that begin with the last layer of a memory of cells, its presence."""
+    return np.eye(len(layers))[-1] if layers else None
 
 
 class _RewardNetwork(nn.Module):
@@ -112,10 +150,45 @@ class ConvReward:
         logits = self.network(torch.from_numpy(np.ascontiguousarray(contents, np.float32)))
         return np.asarray(logits.softmax(dim=1)[:, 1].numpy(), np.float64)
 
+    def state(self) -> dict[str, Tensor]:
+        """Weights, and what the optimiser remembers of every weight."""
+        out = {f"network/{k}": v.clone() for k, v in self.network.state_dict().items()}
+        for number, kept in self.optimiser.state_dict()["state"].items():
+            out |= {f"optimiser/{number}/{k}": v.clone() for k, v in kept.items()}
+        return out
 
-def make_reward(content_shape: tuple[int, int, int], *, seed: int, paper: bool) -> RewardModel:
-    """N.2's network for the paper and for patches; the affine one for single pixels."""
+    def restore(self, state: dict[str, Tensor]) -> None:
+        weights = {k[8:]: v for k, v in state.items() if k.startswith("network/")}
+        self.network.load_state_dict(weights)
+        kept: dict[int, dict[str, Tensor]] = {}
+        for key, value in state.items():
+            if key.startswith("optimiser/"):
+                _, number, name = key.split("/")
+                scalar = name == "step"
+                kept.setdefault(int(number), {})[name] = (
+                    value.reshape(()) if scalar else value
+                ).clone()
+        groups = self.optimiser.state_dict()["param_groups"]
+        self.optimiser.load_state_dict({"state": kept, "param_groups": groups})
+
+
+REWARDS = ("network", "affine", "none")
+
+
+def make_reward(
+    kind: str,
+    content_shape: tuple[int, int, int],
+    *,
+    seed: int,
+    prior: NDArray[np.float64] | None = None,
+) -> RewardModel:
+    """A reward model by kind: the network of N.2, the affine one (cells of one pixel; N.2's
+    network otherwise), or none. ``prior`` (channels,) is where the affine one begins."""
+    if kind not in REWARDS:
+        raise InputError(f"reward={kind!r}: choose one of {', '.join(REWARDS)}")
     channels, h, w = content_shape
-    if paper or h * w > 1:
+    if kind == "none":
+        return NoReward()
+    if kind == "network" or h * w > 1:
         return ConvReward(content_shape, seed=seed)
-    return AffineReward(channels)
+    return AffineReward(channels, prior=prior)

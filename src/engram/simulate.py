@@ -41,7 +41,8 @@ class Trace:
     terms[i] are the score terms of the i-th cell when it was chosen; evidence[i] is the
     predictive log-likelihood of its outcome; updates are the h-updates with the evidence
     before and after; snapshots hold beliefs at the requested times; ``tracked`` holds how far
-    the beliefs were from the truth (:func:`distances_to_truth`) every few measurements.
+    the beliefs were from the truth (:func:`distances_to_truth`) every few measurements;
+    ``stages`` is the evidence of every outcome by part of the engine (``PolicyLog``).
     """
 
     policy: str
@@ -58,6 +59,7 @@ class Trace:
     tracked: list[dict[str, float]] = field(default_factory=list)
     seconds: float = 0.0
     evaluations: float = 0.0
+    stages: dict[str, list[float]] = field(default_factory=dict)
 
     def success_rate(self, budget: int | None = None) -> float:
         return success_rate(self.outcomes, budget or self.budget, self.task.targets)
@@ -115,6 +117,7 @@ def simulate(
     started = time.perf_counter()
     outside = 0.0  # time spent on snapshots is not the policy's
     for t in range(policy.budget):
+        policy.current_scores()  # the policy's own time, also where they are looked at below
         if t in wanted:
             outside += _snapshot(trace, policy)
         if track and t % track == 0:
@@ -132,6 +135,7 @@ def simulate(
     trace.seconds = time.perf_counter() - started - outside
     trace.evidence, trace.forecast = list(policy.log.evidence), list(policy.log.forecast)
     trace.updates, trace.evaluations = list(policy.log.updates), policy.log.evaluations
+    trace.stages = {name: list(values) for name, values in policy.log.stages.items()}
     return trace
 
 

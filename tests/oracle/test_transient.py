@@ -58,7 +58,7 @@ def adapted(problem: FieldProblem, rates: tuple[float, ...], steps: int = 70) ->
     for k, rate in enumerate(rates):
         known = problem.evidence.known.expand(count)
         examples = Examples(samples(problem, count, k), known, torch.ones(count, 1, SIZE, SIZE))
-        plan = AdaptPlan(steps=steps, batch=64, learning_rate=rate)
+        plan = AdaptPlan(m_steps=steps, batch=64, learning_rate=rate)
         losses += transient.adapt(prior, examples, plan, seed=0, path=k)
     return Taught(problem, prior, transient, losses)
 
@@ -98,8 +98,8 @@ def test_samples_drawn_through_h_alone_follow_the_posterior(taught: Taught) -> N
     """Algorithm 1 with no guidance at all: h carries everything that is known of y."""
     nothing = Evidence(*(torch.zeros(1, 1, SIZE, SIZE) for _ in range(3)))
     sampler = Sampler(Replacement(), 48, first=0.98)
-    drawn = sampler.draw(taught.composite, nothing, 400, seed=1).particles
-    unguided = sampler.draw(taught.prior, nothing, 400, seed=1).particles
+    drawn = sampler.draw(taught.composite, nothing, 400, seed=1)
+    unguided = sampler.draw(taught.prior, nothing, 400, seed=1)
     assert taught.problem.error(unguided) > 0.8
     assert taught.problem.error(drawn) < 0.2
     assert 0.8 < taught.problem.spread(drawn) < 1.3
@@ -136,7 +136,7 @@ def test_adaptation_is_repeatable_and_can_be_rolled_back() -> None:
     examples = Examples(
         samples(problem, 64, 7), one.known.expand(64), torch.ones(64, 1, SIZE, SIZE)
     )
-    one.transient.adapt(one.prior, examples, AdaptPlan(steps=3), seed=0, path=9)
+    one.transient.adapt(one.prior, examples, AdaptPlan(m_steps=3), seed=0, path=9)
     assert not torch.equal(estimate(one), before)
     one.transient.restore(kept)
     assert torch.equal(estimate(one), before)

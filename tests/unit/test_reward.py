@@ -92,6 +92,6 @@ def test_conv_reward_takes_any_cell_and_depends_on_the_seed_alone(
 
 
 def test_which_reward_is_used_where() -> None:
-    assert isinstance(make_reward((1, 1, 1), seed=0, paper=False), AffineReward)
-    assert isinstance(make_reward((1, 1, 1), seed=0, paper=True), ConvReward)
-    assert isinstance(make_reward((3, 4, 4), seed=0, paper=False), ConvReward)
+    assert isinstance(make_reward("affine", (1, 1, 1), seed=0), AffineReward)
+    assert isinstance(make_reward("network", (1, 1, 1), seed=0), ConvReward)
+    assert isinstance(make_reward("affine", (3, 4, 4), seed=0), ConvReward)

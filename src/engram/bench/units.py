@@ -33,6 +33,7 @@ NOTES = {
     "hits": "numbers of the measurements, from 1, that found target",
     "objects": "separate targets touched",
     "evidence_mean": "mean log-likelihood of each outcome before it was seen",
+    "evidence_of": "the same by part of the engine: the memory alone, after h, the process",
     "updates": "every update of the transient memory and the evidence before and after it",
     "calibration": "per tenth of forecast probability: count, sum of forecasts, hits",
     "l2": "every 10 measurements (t), root mean squared distance of beliefs to the truth: of the "
@@ -40,7 +41,8 @@ NOTES = {
     "target pixels",
     "about": "what the task is, as its maker says",
     "seconds_per_observation": "wall time of suggest and observe on one thread, all included",
-    "network_evaluations_per_observation": "forward passes of 16 particles",
+    "network_evaluations_per_observation": "evaluations of the memory's network, in passes of 16 "
+    "images; a pass back to the input counts as one more",
     "peak_rss_mb": "largest resident memory of the worker process while it ran this unit, "
     "with the interpreter and all libraries that this or earlier units loaded (Linux; elsewhere "
     "the largest since the worker started)",
@@ -116,6 +118,7 @@ def row_of(trace: Trace, at: Iterable[int]) -> Row:
         "objects_in_task": len(np.unique(task.objects[task.objects > 0])),
         "hits": [i + 1 for i, outcome in enumerate(trace.outcomes) if outcome > 0],
         "evidence_mean": float(np.mean(trace.evidence)) if trace.evidence else None,
+        "evidence_of": {name: float(np.mean(v)) for name, v in trace.stages.items() if v},
         "updates_accepted": accepted,
         "updates_rolled_back": len(trace.updates) - accepted,
         "updates": [

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-FORMAT = "engram-artifact-2"
+FORMAT = "engram-artifact-3"
 """Changes with what policies keep; artifacts of another format are made again from the log."""
 KEEP = 8
 """Artifacts kept per folder; older ones are removed."""

@@ -56,7 +56,7 @@ def dream(
     nothing = Evidence(torch.zeros(1, memory.channels, height, width), blank, blank)
     sampler = Sampler(Amortised() if memory.conditioned else Replacement(), steps, eta=0.5)
     batches = [
-        sampler.draw(memory, nothing, min(32, count - start), seed=seed, path=(start,)).particles
+        sampler.draw(memory, nothing, min(32, count - start), seed=seed, path=(start,))
         for start in range(0, count, 32)
     ]
     return torch.cat(batches).clamp(-1, 1)

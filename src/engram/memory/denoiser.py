@@ -77,6 +77,10 @@ class Known:
             return self
         return Known(self.values.expand(batch, -1, -1, -1), self.weight.expand(batch, -1, -1, -1))
 
+    def at(self, index: Tensor) -> Known:
+        """Rows of a batch."""
+        return Known(self.values[index], self.weight[index])
+
 
 SIGMA_REF = 0.25
 """Noise, in model units, at which a measurement counts half."""
@@ -144,3 +148,36 @@ class NetworkDenoiser(nn.Module):
         tt = per_sample(t, x_t)
         a, s = self.schedule.a(tt), self.schedule.s(tt)
         return Estimate(x0=a * x_t - s * v, eps=s * x_t + a * v)
+
+
+PASS = 16
+"""Images of one network evaluation, the unit in which cost is counted."""
+
+
+class CountedDenoiser:
+    """A denoiser that counts what it is asked, in passes of ``PASS`` images.
+
+    A pass back to the input, which DPS and MMPS make, counts as one more: it costs about as much
+    as the forward pass.
+    """
+
+    def __init__(self, inner: Denoiser) -> None:
+        self.inner, self.evaluations = inner, 0.0
+
+    @property
+    def schedule(self) -> Schedule:
+        return self.inner.schedule
+
+    @property
+    def conditioned(self) -> bool:
+        return self.inner.conditioned
+
+    def estimate(self, x_t: Tensor, t: Tensor, known: Known | None = None) -> Estimate:
+        self.evaluations += len(x_t) / PASS
+        estimate = self.inner.estimate(x_t, t, known)
+        if estimate.x0.requires_grad:
+            estimate.x0.register_hook(self._count_back)  # type: ignore[no-untyped-call]
+        return estimate
+
+    def _count_back(self, gradient: Tensor) -> None:
+        self.evaluations += len(gradient) / PASS

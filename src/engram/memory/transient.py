@@ -14,12 +14,13 @@ with forward passes of the frozen memory only. Here h is a correction :math:`\de
 velocity (see ``denoiser``): the same minimiser, weighted by :math:`1 / a(t)^2`, and finite
 at full noise, where the composite estimate is the posterior mean in one evaluation.
 
-``HNetwork`` is the paper's: a U-Net of widths [32, 64] that reads
+``HNetwork`` is the paper's: a U-Net of the widths of appendix N.1 that reads
 :math:`x_t, \hat x_0, m \odot y, m` and is exactly zero at birth.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -30,78 +31,61 @@ from engram.memory.unet import UNet, UNetConfig
 from engram.seeding import torch_generator
 
 
-@dataclass(frozen=True)
-class Reading:
-    """What the frozen memory says of a batch: everything h may look at.
-
-    x_t (B, C, H, W), t (B,), velocity (B, C, H, W), and what is known.
-    """
-
-    x_t: Tensor
-    t: Tensor
-    velocity: Tensor
-    known: Known
-
-    def at(self, index: Tensor) -> Reading:
-        """Rows of a reading."""
-        known = Known(self.known.values[index], self.known.weight[index])
-        return Reading(self.x_t[index], self.t[index], self.velocity[index], known)
-
-
 class HNetwork(nn.Module):
     """The paper's h-network (appendix N.1)."""
 
-    def __init__(self, channels: int, widths: tuple[int, ...] = (32, 64), seed: int = 0) -> None:
+    def __init__(
+        self,
+        channels: int,
+        widths: tuple[int, ...] = (32, 64),
+        seed: int = 0,
+        time_features: int = 32,
+    ) -> None:
         super().__init__()
         config = UNetConfig(
-            inputs=3 * channels + 1, outputs=channels, widths=widths, blocks=1, attention=False
+            inputs=3 * channels + 1,
+            outputs=channels,
+            widths=widths,
+            blocks=1,
+            attention=False,
+            time_features=time_features,
         )
         with torch.random.fork_rng(devices=[]):
             torch.random.set_rng_state(torch_generator(seed, "adapt").get_state())
             self.network = UNet(config)
 
-    def correction(self, reading: Reading, x0: Tensor, signal: Tensor) -> Tensor:
-        inputs = torch.cat([signal * reading.x_t, x0, reading.known.channels], dim=1)
-        out: Tensor = self.network(inputs, reading.t)
+    def forward(self, x_t: Tensor, x0: Tensor, t: Tensor, known: Known, signal: Tensor) -> Tensor:
+        """delta (B, C, H, W) for x_t and the frozen estimate x0 (B, C, H, W), t (B,), what was
+        measured, and the signal level a(t) (B, 1, 1, 1)."""
+        inputs = torch.cat([signal * x_t, x0, known.channels], dim=1)
+        out: Tensor = self.network(inputs, t)
         return out
-
-
-def read(denoiser: Denoiser, x_t: Tensor, t: Tensor, known: Known, told: bool) -> Reading:
-    """Evaluate the frozen memory; ``told`` passes the measurements on to it as well."""
-    batch = x_t.shape[0]
-    t = t.reshape(-1).expand(batch)
-    known = known.expand(batch)
-    with torch.no_grad():
-        estimate = denoiser.estimate(x_t, t, known if told else None)
-    tt = per_sample(t, x_t)
-    a, s = denoiser.schedule.a(tt), denoiser.schedule.s(tt).clamp_min(1e-6)
-    return Reading(x_t, t, (a * x_t - estimate.x0) / s, known)
 
 
 @dataclass(frozen=True)
 class Examples:
-    """Training pairs (X_0, Y): images, what h is told of them, and weights of the loss.
+    """Training pairs (X_0, Y) of Eq. 7, and how much each pixel counts.
 
-    x0 (N, C, H, W), known of the same batch, weight (N, 1, H, W).
+    x0     : (N, C, H, W) draws of the area
+    known  : the measurements Y that h is told with every draw
+    weight : (1 or N, 1, H, W) weights of the loss
+    simulate : if given, Y is measured anew in each draw at every step: called with the draws of
+        a batch (B, C, H, W) and a generator, it returns what is known of them
     """
 
     x0: Tensor
     known: Known
     weight: Tensor
+    simulate: Callable[[Tensor, torch.Generator], Known] | None = None
 
 
 @dataclass(frozen=True)
 class AdaptPlan:
-    """One M-step: bounded by its number of steps, so it is the same on every machine.
+    """One M-step: bounded by its number of gradient steps, so it is the same on every machine."""
 
-    ``at_full_noise`` is the share of the examples at t = 1 (the one-evaluation mean).
-    """
-
-    steps: int = 40
+    m_steps: int = 40
     batch: int = 16
     learning_rate: float = 1e-3
-    weight_decay: float = 0.0
-    at_full_noise: float = 0.0
 
 
 class TransientMemory:
@@ -119,29 +103,32 @@ class TransientMemory:
     def adapt(
         self, permanent: Denoiser, examples: Examples, plan: AdaptPlan, *, seed: int, path: int
     ) -> list[float]:
-        """Eq. 7 on the examples; returns the loss of every step.
+        """Algorithm 2: Eq. 7 on the examples; returns the loss of every step.
 
-        Frozen readings are made once per example; no gradient passes through the memory.
+        Every step draws examples, t and eps anew and reads the frozen memory there; no gradient
+        passes through that memory.
         """
         generator = torch_generator(seed, "adapt", path)
-        count = examples.x0.shape[0]
-        t = 0.02 + 0.97 * torch.rand(count, generator=generator)
-        t[torch.rand(count, generator=generator) < plan.at_full_noise] = 1.0
-        eps = torch.randn(examples.x0.shape, generator=generator)
-        schedule = permanent.schedule
-        x_t = schedule.noised(examples.x0, t, eps)
-        tt = per_sample(t, x_t)
-        target = schedule.a(tt) * eps - schedule.s(tt) * examples.x0
-        reading = read(permanent, x_t, t, examples.known, self.told)
-        optimiser = torch.optim.AdamW(
-            self.body.parameters(), lr=plan.learning_rate, weight_decay=plan.weight_decay
-        )
+        count, schedule = len(examples.x0), permanent.schedule
+        batch = min(plan.batch, count)
+        optimiser = torch.optim.Adam(self.body.parameters(), lr=plan.learning_rate)
         losses = []
-        for _ in range(plan.steps):
-            index = torch.randint(0, count, (min(plan.batch, count),), generator=generator)
-            part = reading.at(index)
-            error = part.velocity + self.correction(permanent, part) - target[index]
-            weight = examples.weight[index]
+        for _ in range(plan.m_steps):
+            index = torch.randint(0, count, (batch,), generator=generator)
+            x0 = examples.x0[index]
+            t = 0.02 + 0.97 * torch.rand(batch, generator=generator)
+            eps = torch.randn(x0.shape, generator=generator)
+            known = examples.known.expand(count).at(index)
+            if examples.simulate is not None:
+                known = examples.simulate(x0, generator)
+            tt = per_sample(t, x0)
+            x_t = schedule.noised(x0, t, eps)
+            with torch.no_grad():
+                frozen = permanent.estimate(x_t, t, known if self.told else None)
+                velocity = (schedule.a(tt) * x_t - frozen.x0) / schedule.s(tt)
+            target = schedule.a(tt) * eps - schedule.s(tt) * x0
+            error = velocity + self.correction(permanent, x_t, t, frozen.x0, known) - target
+            weight = examples.weight.expand(count, -1, -1, -1)[index]
             loss = (weight * error.square()).sum() / (weight.sum() * error.shape[1] + 1e-9)
             optimiser.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
@@ -150,11 +137,14 @@ class TransientMemory:
         self.blank = False
         return losses
 
-    def correction(self, permanent: Denoiser, reading: Reading) -> Tensor:
-        """delta (B, C, H, W); zero while nothing was learnt."""
-        tt = per_sample(reading.t, reading.x_t)
-        a, s = permanent.schedule.a(tt), permanent.schedule.s(tt)
-        return self.body.correction(reading, a * reading.x_t - s * reading.velocity, a)
+    def correction(
+        self, permanent: Denoiser, x_t: Tensor, t: Tensor, x0: Tensor, known: Known
+    ) -> Tensor:
+        """delta (B, C, H, W) of the velocity, for the frozen estimate x0 at x_t."""
+        t = t.reshape(-1).expand(len(x_t))
+        signal = permanent.schedule.a(per_sample(t, x_t))
+        out: Tensor = self.body(x_t, x0, t, known.expand(len(x_t)), signal)
+        return out
 
     def state(self) -> dict[str, Tensor]:
         """Weights, to be saved as safetensors or kept for a roll-back."""
@@ -187,26 +177,14 @@ class CompositeDenoiser:
         return self.permanent.conditioned
 
     def estimate(self, x_t: Tensor, t: Tensor, known: Known | None = None) -> Estimate:
+        """Lines 5 to 8 of Algorithm 1; differentiable in x_t through both memories."""
         told = known if known is not None else self.known
         if self.transient.blank or told is None:
             return self.permanent.estimate(x_t, t, known)
+        base = self.permanent.estimate(x_t, t, told if self.transient.told else None)
+        delta = self.transient.correction(self.permanent, x_t, t, base.x0, told)
         tt = per_sample(t, x_t)
         a, s = self.schedule.a(tt), self.schedule.s(tt)
-        if torch.is_grad_enabled() and x_t.requires_grad:
-            return self._differentiable(x_t, t, known, told)
-        reading = read(self.permanent, x_t, t, told, self.transient.told)
-        v = reading.velocity + self.transient.correction(self.permanent, reading)
-        return Estimate(x0=a * x_t - s * v, eps=s * x_t + a * v)
-
-    def _differentiable(self, x_t: Tensor, t: Tensor, known: Known | None, told: Known) -> Estimate:
-        """The same with gradients in x_t through the frozen memory (DPS and MMPS need them);
-        h counts as constant in x_t."""
-        tt = per_sample(t, x_t)
-        a, s = self.schedule.a(tt), self.schedule.s(tt)
-        base = self.permanent.estimate(x_t, t, known)
-        with torch.no_grad():
-            reading = read(self.permanent, x_t.detach(), t, told, self.transient.told)
-            delta = self.transient.correction(self.permanent, reading)
         return Estimate(x0=base.x0 - s * delta, eps=base.eps + a * delta)
 
 

@@ -51,13 +51,16 @@ class PolicyLog:
     evidence : predictive log-likelihood of each measurement's outcome before it was seen
     forecast : the predicted probability of target of each measured cell
     updates  : one record per h-update: time, accepted, evidence before and after
-    evaluations : network evaluations so far, in forward passes of 16 particles
+    evaluations : evaluations of the memory's network so far, in passes of 16 images
+    stages   : log-likelihood of each outcome as parts of the engine predicted it (the memory
+        alone, after h, the process)
     """
 
     evidence: list[float] = field(default_factory=list)
     forecast: list[float] = field(default_factory=list)
     updates: list[dict[str, Any]] = field(default_factory=list)
     evaluations: float = 0.0
+    stages: dict[str, list[float]] = field(default_factory=dict)
 
 
 def log_likelihood(outcome: float, probability: float, floor: float = 0.01) -> float:

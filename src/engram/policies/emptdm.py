@@ -12,9 +12,8 @@ same two memories, made fast and checked.
   predicts better, its look-ahead decides, so that a useless memory costs little.
 * Particles, drawn with the tilt, are refreshed every few queries: they give the terms of
   Eqs. 9 to 12 that explain a suggestion.
-* Cells are ranked by probability while some cell is likely enough; otherwise doubt counts too.
-  Likely enough is what foragers leave a patch by (the marginal value theorem): a cell that
-  promises less than the search finds on average is worse than a look elsewhere.
+* Cells are ranked by the foraging rule (``ranking``): by probability while some cell promises
+  more than the search finds on average; otherwise doubt counts too.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ from torch import Tensor
 
 from engram.errors import InputError
 from engram.grid import Grid
-from engram.memory.denoiser import Denoiser
+from engram.memory.denoiser import CountedDenoiser, Denoiser
 from engram.memory.permanent import PermanentMemory
 from engram.memory.transient import ShiftedDenoiser
 from engram.observation import Observation, Observations
 from engram.pacing import UpdateSchedule, alpha
-from engram.policies.base import Policy, View
+from engram.policies.base import Policy, View, log_likelihood
 from engram.policies.gp import GaussianProcess
 from engram.policies.habits import habits_for
 from engram.policies.imagination import DrawPlan, Imagination, evidence_of
@@ -42,17 +41,13 @@ from engram.policies.mixing import EvidenceMixture
 from engram.policies.options import with_options
 from engram.policies.outcome_h import OutcomeTransform
 from engram.policies.papersearch import PaperSearch, paper_settings
+from engram.policies.ranking import Foraging, Progress, Ranking, checked_rule
 from engram.posterior import Evidence
-from engram.reward import AffineReward
+from engram.reward import AffineReward, presence_prior
 from engram.scores import Scores, paper_scores
 from engram.symmetry import TURNS, turned, turned_back
 
 Array = NDArray[np.float64]
-
-LAST = 7
-"""Measurements at the end of the budget that are not spent on doubt."""
-RATES = (0.3, 0.85)
-"""Bounds of the rate of finds that decides whether a cell is likely enough."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +60,10 @@ class EmPtdmSettings:
         while it is the better predictor
     views    : symmetries averaged in the mean, 1 or 8 (8 needs a square area without a
         preferred direction)
-    frontier, explore : where no cell is more likely than ``frontier`` (by default the rate of
-        finds so far, (finds + 5) / (measurements + 10) within ``RATES``), the spatial model's
-        doubt counts ``explore`` times the rate: where a find leads to many, looking around pays
-    a        : factor of alpha(B) (appendix G), kept in the scores
-    every    : queries between two refreshes of the particles
+    rule     : how cells are ranked, ``foraging``, ``probability`` or ``paper`` (``ranking``)
+    frontier, explore : of the foraging rule (``ranking.Foraging``); doubt is the spatial model's
+    a        : factor of alpha(B) (appendix G): decides under rule ``paper``, explains otherwise
+    every    : measurements between two refreshes of the particles (1 under rule ``paper``)
     sigma    : sigma_x of Eq. 9, in model units
     """
 
@@ -77,6 +71,7 @@ class EmPtdmSettings:
     strength: float = 1.0
     guard: bool = True
     views: int = 8
+    rule: str = "foraging"
     a: float = 1.0
     explore: float = 2.5
     frontier: float | None = None
@@ -95,10 +90,13 @@ class EmPtdmSettings:
                 raise InputError(f"{name}={getattr(self, name)}: give a number above 0")
         if self.every < 1:
             raise InputError(f"every={self.every}: give at least 1")
-        if not 0 <= self.explore < math.inf:
-            raise InputError(f"explore={self.explore}: give 0 or more")
-        if self.frontier is not None and not 0 <= self.frontier <= 1:
-            raise InputError(f"frontier={self.frontier}: give a probability, 0 to 1")
+        checked_rule(self.rule)
+        _ = self.foraging
+
+    @property
+    def foraging(self) -> Foraging:
+        """The rule with these settings; refuses those that cannot be."""
+        return Foraging(self.explore, self.frontier)
 
 
 class EmPtdm(Policy):
@@ -117,10 +115,10 @@ class EmPtdm(Policy):
     ) -> None:
         super().__init__(grid, budget, seed)
         self.memory, self.settings = memory, settings
-        self.imagination = Imagination(grid, settings.draws, seed)
+        self.frozen = CountedDenoiser(memory)
+        self.imagination = Imagination(grid, settings.draws, seed, self.budget)
         layers = memory.card.layers
-        presence = np.eye(len(layers))[-1] if layers else None
-        self.reward = AffineReward(grid.channels, prior=presence)
+        self.reward = AffineReward(grid.channels, prior=presence_prior(layers))
         self.rival = GaussianProcess(grid, budget, seed)
         self.rival.observations = self.observations
         self.transient = OutcomeTransform(grid, settings.strength, habits_for(layers))
@@ -128,7 +126,9 @@ class EmPtdm(Policy):
         self._updates = set(settings.schedule.times(budget)) if settings.h else set()
         self._mean: Tensor | None = None
         self._features: Array | None = None
+        self._stages: dict[str, Array] = {}
         self._terms: Scores | None = None
+        self._terms_at = 0
 
     # -- beliefs ---------------------------------------------------------------------------
 
@@ -138,28 +138,37 @@ class EmPtdm(Policy):
         rival = self.rival.scores()
         tilted = self._tilted(own, rival)
         p = self.mixture.mixed(tilted, rival.probability) if self.settings.guard else tilted
-        if self._terms is None or self.t % self.settings.every == 0:
-            self._terms = self._particle_terms(tilted - own)
-        self.log.evaluations = self.imagination.evaluations
+        self._stages = {"memory": own, "h": tilted, "process": rival.probability}
         weight = alpha(min(self.t, self.budget), self.budget, self.settings.a)
-        return replace(self._terms, probability=p, alpha=weight, total=self._total(p, rival))
+        if self._terms is None or self._stale:
+            self._terms, self._terms_at = self._particle_terms(tilted - own), self.t
+        self.log.evaluations = self.frozen.evaluations
+        ranking = self._ranking(p, rival, weight)
+        return replace(self._terms, probability=p, alpha=weight, total=ranking.total)
 
-    def _total(self, p: Array, rival: Scores) -> Array:
-        """What cells are ranked by.
+    @property
+    def _stale(self) -> bool:
+        """Whether a tenth measurement (``every``) was taken since the particles were drawn."""
+        every = 1 if self.settings.rule == "paper" else self.settings.every
+        return self.t // every > self._terms_at // every
 
-        The probability of target; with a bonus for doubt while no cell is likely enough to be
-        exploited; or the spatial model's look-ahead once it predicts better than the memory.
+    def _ranking(self, p: Array, rival: Scores, weight: float) -> Ranking:
+        """What cells are ranked by, and why.
+
+        The rule of the settings, or the spatial model's look-ahead once it predicts better than
+        the memory.
         """
         if self.settings.guard and self.mixture.weights()[0] < 0.5:
-            return rival.total
+            return Ranking(rival.total, "look-ahead")
+        if self.settings.rule == "paper":
+            assert self._terms is not None
+            explore, exploit = self._terms.exploration, self._terms.exploitation
+            return Ranking(weight * explore + (1 - weight) * exploit, "eq12")
+        if self.settings.rule == "probability":
+            return Ranking(p, "likely")
+        progress = Progress(int((self.observations.outcomes > 0).sum()), self.t, self.budget)
         available = self.observations.available
-        finds = float((self.observations.outcomes > 0).sum())
-        rate = float(np.clip((finds + 5) / (self.t + 10), *RATES))
-        frontier = rate if self.settings.frontier is None else self.settings.frontier
-        last = 0 < self.budget - self.t <= LAST
-        if last or not available.any() or p[available].max() >= frontier:
-            return p
-        return np.asarray(p + self.settings.explore * rate * rival.exploration)
+        return self.settings.foraging.rank(p, rival.exploration, available, progress)
 
     def _tilted(self, own: Array, rival: Scores) -> Array:
         """Probability of target after h."""
@@ -170,10 +179,10 @@ class EmPtdm(Policy):
     def _posterior_mean(self, evidence: Evidence) -> Tensor:
         """(1, C, H, W) by one evaluation, averaged over symmetries."""
         if self.settings.views == 1 or self.grid.height != self.grid.width:
-            return self.imagination.mean(self.memory, evidence)
+            return self.imagination.mean(self.frozen, evidence)
         parts = (evidence.values, evidence.mask, evidence.sigma)
         views = Evidence(*(torch.cat([turned(p, k) for k in range(TURNS)]) for p in parts))
-        means = self.imagination.mean(self.memory, views)
+        means = self.imagination.mean(self.frozen, views)
         back = [turned_back(means[k : k + 1], k) for k in range(TURNS)]
         return torch.cat(back).mean(dim=0, keepdim=True)
 
@@ -185,15 +194,20 @@ class EmPtdm(Policy):
         flat = cells.reshape(count, n, -1)
         return paper_scores(flat, rewards.reshape(count, n), 0.0, self.settings.sigma)
 
+    def composite(self) -> Denoiser:
+        """Both memories with everything that was measured."""
+        self.current_scores()
+        return self._composite(self._stages["h"] - self._stages["memory"])
+
     def _composite(self, tilt: Array) -> Denoiser:
         """Both memories as one denoiser: h's change of the outcome, as a change of content."""
         if not tilt.any():
-            return self.memory
+            return self.frozen
         weights = self.reward.weights
         per_unit = weights / max(float(weights @ weights), 0.05)
         table = np.stack([self.grid.pixels(tilt.astype(np.float32)) * w for w in per_unit])
         shift = torch.from_numpy(np.clip(table, -2, 2).astype(np.float32))[None]
-        return ShiftedDenoiser(self.memory, shift)
+        return ShiftedDenoiser(self.frozen, shift)
 
     def view(self) -> View:
         scores = self.current_scores()
@@ -212,6 +226,9 @@ class EmPtdm(Policy):
         self.mixture.learn(new)
         if self._features is not None:
             self.transient.note(self._features, new)
+        for name, p in self._stages.items():
+            kept = self.log.stages.setdefault(name, [])
+            kept += [log_likelihood(float(o.outcome > 0), p[self.grid.index(o.cell)]) for o in new]
         if any(self.t - len(new) < due <= self.t for due in self._updates):
             judged = self.transient.update(self.t)
             if judged is not None:
@@ -223,11 +240,11 @@ class EmPtdm(Policy):
         arrays = {f"h/{k}": v for k, v in self.transient.state().items()}
         arrays["mixture"] = self.mixture.history()
         out = {k: torch.from_numpy(np.array(v)) for k, v in arrays.items()}
-        if self.imagination.particles is not None:
-            out["particles"] = self.imagination.particles.clone()
+        out |= {f"draws/{k}": v for k, v in self.imagination.state().items()}
         if self._terms is not None:
             rows = [getattr(self._terms, name) for name in _TERMS]
             out["terms"] = torch.from_numpy(np.stack(rows))
+            out["terms_at"] = torch.tensor(self._terms_at)
         return out
 
     def restore(self, observations: Observations, state: dict[str, Tensor]) -> None:
@@ -236,11 +253,11 @@ class EmPtdm(Policy):
         arrays = {k: v.numpy() for k, v in state.items()}
         self.transient.restore({k[2:]: v for k, v in arrays.items() if k.startswith("h/")})
         self.mixture.restore(arrays["mixture"])
-        self.imagination.particles = state.get("particles")
-        self._terms = None
+        self.imagination.restore({k[6:]: v for k, v in state.items() if k.startswith("draws/")})
+        self._terms, self._stages = None, {}
         if "terms" in arrays:
             terms = dict(zip(_TERMS, arrays["terms"], strict=True))
-            self._terms = Scores(**terms, alpha=0.0)
+            self._terms, self._terms_at = Scores(**terms, alpha=0.0), int(arrays["terms_at"].item())
         if len(observations):
             contents = self.grid.to_model(observations.contents)
             self.reward.update(contents, (observations.outcomes > 0).astype(float))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from engram.errors import InputError
 from engram.grid import Grid
 from engram.policies.base import Policy, flat_scores
+from engram.policies.ranking import Foraging, Progress
 from engram.policies.spread import spread_order
 from engram.scores import Scores
 from engram.spatial import SpatialModel, expected_finds
@@ -22,7 +23,7 @@ from engram.spatial import SpatialModel, expected_finds
 CANDIDATES = 60
 """Cells whose look-ahead is computed: half by probability, half by uncertainty. Both halves
 are needed: the most probable cells alone lie around what has been found already."""
-ACQUISITIONS = ("lookahead", "ucb", "probability")
+ACQUISITIONS = ("lookahead", "ucb", "probability", "foraging")
 
 
 class GaussianProcess(Policy):
@@ -32,6 +33,7 @@ class GaussianProcess(Policy):
                                the next measurement counting ``discount`` each
     total of ``ucb``         : mean + ``bonus`` x standard deviation
     total of ``probability`` : mean
+    total of ``foraging``    : the search rule of EM-PTDM (``ranking.Foraging``)
     """
 
     name = "gp"
@@ -67,6 +69,10 @@ class GaussianProcess(Policy):
         probability = self.model.probability()
         if self.acquisition == "lookahead":
             total = self._lookahead(mean, sd)
+        elif self.acquisition == "foraging":
+            progress = Progress(int((self.observations.outcomes > 0).sum()), self.t, self.budget)
+            available = self.observations.available
+            total = Foraging().rank(probability, sd, available, progress).total
         else:
             total = mean + (self.bonus * sd if self.acquisition == "ucb" else 0.0)
         total = total - 1e-9 * self._place  # equal cells: in the order of the spread design

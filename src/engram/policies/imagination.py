@@ -1,8 +1,7 @@
 """What a policy imagines: particles and mean of the area given its measurements.
 
-Shared by every policy with a memory. It turns observations into evidence, draws particles
-afresh or refreshes those of the last query, and counts network evaluations in forward passes
-of 16 particles.
+Shared by every policy with a memory. It turns observations into evidence and keeps the particles
+of a search between queries.
 """
 
 from __future__ import annotations
@@ -14,27 +13,54 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from engram.errors import InputError
 from engram.grid import Grid
-from engram.memory.denoiser import Denoiser, Known
+from engram.memory.denoiser import Denoiser
 from engram.observation import Observations
-from engram.posterior import GUIDANCES, Draw, Evidence, Sampler, pinned
+from engram.posterior import GUIDANCES, Evidence, Sampler, pinned, reproduced
+from engram.seeding import particle_noise
+from engram.symmetry import TURNS, turned, turned_back
+
+TRAJECTORIES = ("fresh", "warm", "shared")
+END = 0.05
+"""Time at which a shared trajectory ends, after the whole budget."""
 
 
 @dataclass(frozen=True)
 class DrawPlan:
     """How particles are made.
 
-    warm : refresh the particles of the last query (re-noised to ``depth``, ``refresh_steps``
-        denoising steps) instead of drawing ``steps`` steps from pure noise.
+    trajectory : ``fresh`` draws ``steps`` steps from pure noise for every query; ``warm``
+        re-noises the particles of the last query to ``depth`` and denoises them in
+        ``refresh_steps`` steps; ``shared`` is one reverse process for the whole search
+        (Algorithm 1 read literally): each query takes one step of it, from pure noise at the
+        first measurement to ``END`` at the last, and its particles are the estimates of x0
+    symmetries : particle i sees the area under symmetry i of a square (square areas alone)
     """
 
     particles: int = 16
     guidance: str = "amortised"
     steps: int = 8
     eta: float = 1.0
-    warm: bool = True
+    trajectory: str = "warm"
     refresh_steps: int = 2
     depth: float = 0.7
+    symmetries: bool = False
+
+    def __post_init__(self) -> None:
+        if self.trajectory not in TRAJECTORIES:
+            raise InputError(
+                f"trajectory={self.trajectory!r}: choose one of {', '.join(TRAJECTORIES)}"
+            )
+        if self.guidance not in GUIDANCES:
+            raise InputError(f"guidance={self.guidance!r}: choose one of {', '.join(GUIDANCES)}")
+        if self.particles < 2:
+            raise InputError(f"particles={self.particles}: give at least 2")
+        for name in ("steps", "refresh_steps"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name}={getattr(self, name)}: give at least 1")
+        if not 0 < self.depth <= 1:
+            raise InputError(f"depth={self.depth}: give a time above 0, up to 1")
 
 
 def evidence_of(observations: Observations) -> Evidence:
@@ -48,47 +74,99 @@ def evidence_of(observations: Observations) -> Evidence:
 
 
 class Imagination:
-    """Particles of one search, kept between queries."""
+    """Particles of one search, kept between queries.
 
-    def __init__(self, grid: Grid, plan: DrawPlan, seed: int) -> None:
-        self.grid, self.plan, self.seed = grid, plan, seed
+    particles : (P, C, H, W) in model units, or None before the first
+    at        : how many measurements they know of: for the same measurements they are the same
+    path      : (P, C, H, W) where a shared trajectory stands
+    """
+
+    def __init__(self, grid: Grid, plan: DrawPlan, seed: int, budget: int) -> None:
+        self.grid, self.plan, self.seed, self.budget = grid, plan, seed, budget
         guidance = GUIDANCES[plan.guidance]()
         first = 1.0 if plan.guidance == "amortised" else 0.99
         self.sampler = Sampler(guidance, plan.steps, plan.eta, first)
         self.particles: Tensor | None = None
-        self.evaluations = 0.0
+        self.at = -1
+        self.path: Tensor | None = None
+
+    def evidence(self, observations: Observations) -> Evidence:
+        """What the particles are told: (1, C, H, W), or as each of them sees it."""
+        plain = evidence_of(observations)
+        if not self._turning:
+            return plain
+        parts = (plain.values, plain.mask, plain.sigma)
+        return Evidence(*(torch.cat([turned(p, k) for k in self._turns]) for p in parts))
+
+    @property
+    def _turning(self) -> bool:
+        return self.plan.symmetries and self.grid.height == self.grid.width
+
+    @property
+    def _turns(self) -> list[int]:
+        return [i % TURNS for i in range(self.plan.particles)]
+
+    def _seen(self, images: Tensor) -> Tensor:
+        """Images (P, C, H, W) of the area, as each particle sees it."""
+        if not self._turning:
+            return images
+        return torch.stack([turned(x, k) for x, k in zip(images, self._turns, strict=True)])
+
+    def _unseen(self, images: Tensor) -> Tensor:
+        """Inverse of ``_seen``."""
+        if not self._turning:
+            return images
+        return torch.stack([turned_back(x, k) for x, k in zip(images, self._turns, strict=True)])
 
     def imagine(self, denoiser: Denoiser, observations: Observations) -> Tensor:
         """Particles (P, C, H, W) in model units for the present measurements."""
-        evidence, query = evidence_of(observations), len(observations)
-        if self.plan.warm and self.particles is not None:
-            drawn = self.sampler.refresh(
+        query, before = len(observations), self.particles
+        if before is not None and self.at == query:
+            return before
+        evidence = self.evidence(observations)
+        if self.plan.trajectory == "shared":
+            self.particles = self._advanced(denoiser, evidence, query)
+        elif self.plan.trajectory == "warm" and before is not None:
+            renewed = self.sampler.refresh(
                 denoiser,
                 evidence,
-                self.particles,
+                self._seen(before),
                 depth=self.plan.depth,
                 steps=self.plan.refresh_steps,
                 seed=self.seed,
                 path=(query,),
             )
+            self.particles = self._unseen(renewed)
         else:
-            drawn = self.draw(denoiser, evidence, query)
-        self.particles = drawn.particles
-        self.evaluations += drawn.evaluations * self.plan.particles / 16
+            self.particles = self.draw(denoiser, evidence, query)
+        self.at = query
         return self.particles
 
-    def draw(self, denoiser: Denoiser, evidence: Evidence, query: int) -> Draw:
-        """Fresh particles; does not touch the kept ones."""
-        return self.sampler.draw(
+    def _advanced(self, denoiser: Denoiser, evidence: Evidence, query: int) -> Tensor:
+        """One step of the shared trajectory; its estimate of x0 for every particle."""
+        shape = (2, *evidence.values.shape[1:])
+        noise = particle_noise(self.seed, "particles", (query,), self.plan.particles, shape)
+        x = noise[:, 0] if self.path is None else self.path
+        now, then = self._time(query), self._time(query + 1)
+        estimate, self.path = self.sampler.step(denoiser, evidence, x, now, then, noise[:, 1])
+        return self._unseen(reproduced(estimate.x0, evidence))
+
+    def _time(self, query: int) -> Tensor:
+        share = min(query / self.budget, 1.0)
+        return torch.tensor(self.sampler.first + share * (END - self.sampler.first))
+
+    def draw(self, denoiser: Denoiser, evidence: Evidence, query: int) -> Tensor:
+        """Fresh particles for ``evidence``; does not touch the kept ones."""
+        drawn = self.sampler.draw(
             denoiser, evidence, self.plan.particles, seed=self.seed, path=(query,)
         )
+        return self._unseen(drawn)
 
     @torch.no_grad()
     def mean(self, denoiser: Denoiser, evidence: Evidence) -> Tensor:
         """Posterior mean (1, C, H, W) by one evaluation at full noise (amortised only)."""
         blank = torch.zeros_like(evidence.values)
         x0 = denoiser.estimate(blank, torch.ones(1), evidence.known).x0
-        self.evaluations += 1 / 16
         return pinned(x0, evidence)
 
     def cells(self, particles: Tensor) -> NDArray[np.float32]:
@@ -101,7 +179,14 @@ class Imagination:
         low, high = self.grid.range
         return np.clip(self.grid.from_model(images.numpy()), low, high)
 
+    def state(self) -> dict[str, Tensor]:
+        """What restores the kept particles."""
+        if self.particles is None:
+            return {}
+        out = {"particles": self.particles.clone(), "at": torch.tensor(self.at)}
+        return out if self.path is None else {**out, "path": self.path.clone()}
 
-def known_of(observations: Observations) -> Known:
-    """Observations as conditioning input."""
-    return evidence_of(observations).known
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Return to a saved state."""
+        self.particles, self.path = state.get("particles"), state.get("path")
+        self.at = int(state["at"]) if "at" in state else -1

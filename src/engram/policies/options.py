@@ -16,20 +16,35 @@ _FORMS: dict[type, str] = {bool: "on or off", int: "a whole number", float: "a n
 def with_options(settings: Settings, **options: object) -> Settings:
     """Settings with named fields replaced; names and kinds that do not fit are refused.
 
-    ``schedule=adaptive`` or ``uniform`` stands for the usual schedule of that kind.
+    A field that is a dataclass itself (how particles are drawn, how h is adapted) is reached
+    through its own fields' names. ``schedule=adaptive`` or ``uniform`` stands for the usual
+    schedule of that kind.
     """
     assert is_dataclass(settings)
-    known = [field.name for field in fields(settings)]
-    unknown = sorted(set(options) - set(known))
+    own = [field.name for field in fields(settings)]
+    parts = {name: getattr(settings, name) for name in own if is_dataclass(getattr(settings, name))}
+    home = {
+        field.name: name
+        for name, part in reversed(parts.items())
+        for field in fields(part)
+        if field.name not in own
+    }
+    unknown = sorted(set(options) - {*own, *home})
     if unknown:
-        raise InputError(f"unknown option(s) {', '.join(unknown)}; known are {', '.join(known)}")
-    kinds = get_type_hints(type(settings))
+        known = ", ".join(dict.fromkeys([*own, *sorted(home)]))
+        raise InputError(f"unknown option(s) {', '.join(unknown)}; known are {known}")
+    inside: dict[str, dict[str, object]] = {}
     chosen: dict[str, Any] = {}
+    kinds = get_type_hints(type(settings))
     for name, value in options.items():
-        if name == "schedule" and isinstance(value, str):
-            chosen[name] = replace(getattr(settings, name), kind=value)
+        if name in home:
+            inside.setdefault(home[name], {})[name] = value
+        elif name == "schedule" and isinstance(value, str):
+            inside.setdefault(name, {})["kind"] = value
         else:
             chosen[name] = _checked(name, value, get_args(kinds[name]) or (kinds[name],))
+    for name, given in inside.items():
+        chosen[name] = with_options(chosen.get(name, parts[name]), **given)
     return replace(settings, **chosen)  # type: ignore[type-var]
 
 

@@ -1,21 +1,26 @@
-"""Algorithm 1 and its relatives: particles, reward model, raw scores of Eqs. 9 to 12.
+"""Algorithm 1 and its relatives: particles, reward model, scores of Eqs. 9 to 12.
 
 One search serves three policies of the paper: DiffATD (permanent memory alone),
 Greedy-Adaptive (its exploitation term alone), and EM-PTDM's ``paper`` preset, which adds the
-transient memory and updates it by Algorithm 2 on the schedule of appendix B.2.
+transient memory and updates it by Algorithm 2 on the schedule of appendix B.2. What the text
+leaves open are named settings (``PaperSettings``, ``DrawPlan``), so that every reading can be
+measured, and so that the rivals can be given the search rule of the default engine.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from engram.errors import InputError
 from engram.grid import Grid
-from engram.memory.denoiser import Denoiser, Known
+from engram.memory.denoiser import CountedDenoiser, Denoiser, Known
 from engram.memory.permanent import PermanentMemory
 from engram.memory.transient import (
     AdaptPlan,
@@ -27,13 +32,28 @@ from engram.memory.transient import (
 from engram.observation import Observation, Observations
 from engram.pacing import UpdateSchedule, alpha
 from engram.policies.base import Policy, View, log_likelihood
-from engram.policies.imagination import DrawPlan, Imagination, evidence_of, known_of
-from engram.reward import make_reward
+from engram.policies.imagination import DrawPlan, Imagination, evidence_of
+from engram.policies.ranking import Foraging, Progress, checked_rule
+from engram.posterior import pinned
+from engram.reward import make_reward, presence_prior
 from engram.scores import Scores, paper_scores
 from engram.seeding import numpy_generator
+from engram.spatial import SpatialModel
 
-PAPER_DRAWS = DrawPlan(particles=16, guidance="dps", steps=30, warm=False)
-FAST_DRAWS = DrawPlan(particles=16, guidance="amortised", steps=8, warm=True, refresh_steps=2)
+Array = NDArray[np.float64]
+
+PAPER_DRAWS = DrawPlan(particles=16, guidance="dps", steps=30, trajectory="fresh")
+FAST_DRAWS = DrawPlan(particles=16, guidance="amortised", steps=8, trajectory="warm")
+
+LESSONS = ("posterior", "measured", "joint")
+
+
+class _Kept(Protocol):
+    """A part of a search whose state is saved and restored."""
+
+    def state(self) -> dict[str, Tensor]: ...
+
+    def restore(self, state: dict[str, Tensor]) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -41,18 +61,50 @@ class PaperSettings:
     """Settings of a search by the paper's scores.
 
     a : exploration factor of appendix G;  sigma : sigma_x of Eq. 9, in model units
-    h : adapt the transient memory;  held_out : share of measured cells that judge an update
+    rule : how cells are ranked (``ranking``);  exploit_only : Eq. 11 instead of Eq. 12
+    reward : ``network`` (N.2), ``affine`` or ``none``;  presence : the affine one begins with the
+        presence layer of a memory of cells
+    h : adapt the transient memory
+    lesson : what h learns from. ``posterior``: samples of the area, with the measurements that
+        were made (Algorithm 2). ``measured``: the same, the loss at measured pixels alone, where
+        the samples are true. ``joint``: the same samples, each measured anew in cells chosen at
+        random, so that (X_0, Y) are joint draws
+    rollback : an update that predicts held-out cells worse than before is taken back;
+        held_out : share of the measured cells that judge it
     """
 
     draws: DrawPlan = PAPER_DRAWS
     a: float = 1.0
     sigma: float = 1.0
+    rule: str = "paper"
     exploit_only: bool = False
-    paper_reward: bool = True
+    reward: str = "network"
+    presence: bool = False
     h: bool = False
+    lesson: str = "posterior"
+    rollback: bool = False
+    held_out: float = 0.2
     schedule: UpdateSchedule = field(default_factory=UpdateSchedule)
     adapt: AdaptPlan = field(default_factory=AdaptPlan)
-    held_out: float = 0.2
+
+    def __post_init__(self) -> None:
+        checked_rule(self.rule)
+        if self.lesson not in LESSONS:
+            raise InputError(f"lesson={self.lesson!r}: choose one of {', '.join(LESSONS)}")
+        for name in ("a", "sigma"):
+            if not 0 < getattr(self, name) < np.inf:
+                raise InputError(f"{name}={getattr(self, name)}: give a number above 0")
+        if not 0 < self.held_out < 1:
+            raise InputError(f"held_out={self.held_out}: give a share between 0 and 1")
+
+
+def h_network(memory: PermanentMemory, grid: Grid, seed: int) -> HNetwork:
+    """h of the size of appendix N.1: for small pictures, for maps of records, for colour."""
+    if memory.channels >= 3:
+        return HNetwork(memory.channels, (32, 64, 128), seed, time_features=128)
+    if memory.card.layers or max(grid.height, grid.width) > 32:
+        return HNetwork(memory.channels, (32, 64, 128), seed)
+    return HNetwork(memory.channels, (32, 64), seed)
 
 
 class PaperSearch(Policy):
@@ -70,28 +122,51 @@ class PaperSearch(Policy):
     ) -> None:
         super().__init__(grid, budget, seed)
         self.name, self.memory, self.settings = name, memory, settings
-        self.imagination = Imagination(grid, settings.draws, seed)
-        self.reward = make_reward(grid.content_shape, seed=seed, paper=settings.paper_reward)
+        self.frozen = CountedDenoiser(memory)
+        self.imagination = Imagination(grid, settings.draws, seed, self.budget)
+        self.reward = make_reward(
+            settings.reward,
+            grid.content_shape,
+            seed=seed,
+            prior=presence_prior(memory.card.layers) if settings.presence else None,
+        )
         told = settings.draws.guidance == "amortised"
-        self.transient = TransientMemory(HNetwork(memory.channels, seed=seed), told=told)
+        self.transient = TransientMemory(h_network(memory, grid, seed), told=told)
+        self._spatial = SpatialModel(grid) if settings.rule == "foraging" else None
         self._updates = set(settings.schedule.times(budget)) if settings.h else set()
-        self._particles: Tensor | None = None
 
     def denoiser(self, known: Known) -> Denoiser:
         """The composite of both memories, h being told ``known``."""
         if not self.settings.h:
-            return self.memory
-        return CompositeDenoiser(self.memory, self.transient, known)
+            return self.frozen
+        return CompositeDenoiser(self.frozen, self.transient, known)
+
+    def composite(self) -> Denoiser:
+        """Both memories with everything that was measured."""
+        return self.denoiser(evidence_of(self.observations).known)
 
     def scores(self) -> Scores:
-        known = known_of(self.observations)
-        self._particles = self.imagination.imagine(self.denoiser(known), self.observations)
-        self.log.evaluations = self.imagination.evaluations
+        known = self.imagination.evidence(self.observations).known
+        particles = self.imagination.imagine(self.denoiser(known), self.observations)
+        self.log.evaluations = self.frozen.evaluations
         weight = 0.0 if self.settings.exploit_only else self._alpha()
-        return self._score(self._particles, weight)
+        scores = self._score(particles, weight)
+        if self.settings.rule == "paper":
+            return scores
+        return replace(scores, total=self._ranked(scores.probability))
 
     def _alpha(self) -> float:
         return alpha(min(self.t, self.budget), self.budget, self.settings.a)
+
+    def _ranked(self, p: Array) -> Array:
+        """Cells by another rule than the paper's."""
+        if self._spatial is None:
+            return p
+        cells = np.array(self.observations.cells).reshape(-1, 2)
+        self._spatial.fit(cells, self.observations.outcomes)
+        progress = Progress(int((self.observations.outcomes > 0).sum()), self.t, self.budget)
+        doubt = self._spatial.predict()[1]
+        return Foraging().rank(p, doubt, self.observations.available, progress).total
 
     def _score(self, particles: Tensor, weight: float) -> Scores:
         cells = self.imagination.cells(particles)
@@ -101,11 +176,13 @@ class PaperSearch(Policy):
         return paper_scores(flat, rewards.reshape(count, n), weight, self.settings.sigma)
 
     def view(self) -> View:
-        scores = self.current_scores()
-        if self._particles is None:
+        scores, particles = self.current_scores(), self.imagination.particles
+        if particles is None:
             return View(scores)
-        mean = self.imagination.in_range(self._particles.mean(dim=0))
-        return View(scores, mean, self.imagination.in_range(self._particles))
+        mean = self.imagination.in_range(particles.mean(dim=0))
+        return View(scores, mean, self.imagination.in_range(particles))
+
+    # -- learning --------------------------------------------------------------------------
 
     def learn(self, new: list[Observation]) -> None:
         contents = self.grid.to_model(self.observations.contents)
@@ -113,36 +190,65 @@ class PaperSearch(Policy):
         before = self.t - len(new)
         for due in sorted(t for t in self._updates if before < t <= self.t):
             self._update(due)
+        self.log.evaluations = self.frozen.evaluations
 
     def _update(self, due: int) -> None:
-        """Algorithm 2 with a check: an update that worsens held-out cells is rolled back."""
-        rest, held = self._split(due)
-        if not held or len(rest) < 4:
+        """Algorithm 2, judged where that is wanted."""
+        if self.settings.rollback:
+            self._judged_update(due)
             return
-        evidence, known = evidence_of(rest), known_of(rest)
-        samples = self.imagination.draw(self.denoiser(known), evidence, due).particles
+        particles = self.imagination.particles
+        if particles is None:
+            return
+        losses = self._adapt(particles, self.observations, due)
+        self.log.updates.append({"t": due, "accepted": True, "loss": float(np.mean(losses))})
+
+    def _judged_update(self, due: int) -> None:
+        """An update that worsens the forecast of held-out cells is taken back."""
+        rest, held = self._split(due)
+        if len(rest) < 4:
+            return
+        evidence = self.imagination.evidence(rest)
+        samples = self.imagination.draw(self.denoiser(evidence.known), evidence, due)
         before = self._held_out_evidence(samples, held)
         saved = self.transient.state()
-        examples = Examples(
-            samples,
-            known.expand(len(samples)),
-            torch.ones(len(samples), 1, *samples.shape[2:]),
-        )
-        self.transient.adapt(self.memory, examples, self.settings.adapt, seed=self.seed, path=due)
-        after_samples = self.imagination.draw(self.denoiser(known), evidence, due).particles
-        after = self._held_out_evidence(after_samples, held)
+        losses = self._adapt(samples, rest, due)
+        again = self.imagination.draw(self.denoiser(evidence.known), evidence, due)
+        after = self._held_out_evidence(again, held)
         accepted = after >= before
         if not accepted:
             self.transient.restore(saved)
-        per_draw = self.settings.draws.particles / 16 * self.settings.draws.steps
-        self.imagination.evaluations += (
-            2 * per_draw * self.imagination.sampler.guidance.evaluations
-            + self.settings.draws.particles / 16
-        )
         self.log.updates.append(
             {"t": due, "accepted": accepted, "before": before, "after": after,
-             "steps": self.settings.adapt.steps, "held_out": len(held)}
+             "loss": float(np.mean(losses)), "held_out": len(held)}
         )  # fmt: skip
+
+    def _adapt(self, samples: Tensor, observations: Observations, due: int) -> list[float]:
+        """Eq. 7 on samples (P, C, H, W) of the area given these observations."""
+        evidence = evidence_of(observations)
+        whole = torch.ones_like(evidence.mask)
+        examples = Examples(
+            pinned(samples, evidence),
+            evidence.known,
+            evidence.mask if self.settings.lesson == "measured" else whole,
+            self._simulated(len(observations)) if self.settings.lesson == "joint" else None,
+        )
+        return self.transient.adapt(
+            self.frozen, examples, self.settings.adapt, seed=self.seed, path=due
+        )
+
+    def _simulated(self, most: int) -> Callable[[Tensor, torch.Generator], Known]:
+        """Measures draws (B, C, H, W) anew: 1 to ``most`` cells of each, chosen at random."""
+        grid = self.grid
+
+        def measured(draws: Tensor, generator: torch.Generator) -> Known:
+            order = torch.rand(len(draws), grid.n_cells, generator=generator).argsort(dim=1)
+            counts = torch.randint(1, most + 1, (len(draws), 1), generator=generator)
+            cells = (order < counts).float().numpy()
+            mask = torch.from_numpy(np.stack([grid.pixels(row) for row in cells]))[:, None]
+            return Known(draws * mask, mask)
+
+        return measured
 
     def _split(self, due: int) -> tuple[Observations, list[Observation]]:
         """The rest and a held-out part of the measured cells; the seed decides."""
@@ -161,24 +267,26 @@ class PaperSearch(Policy):
         ]
         return float(np.mean(values))
 
+    # -- keeping state ---------------------------------------------------------------------
+
+    @property
+    def _parts(self) -> dict[str, _Kept]:
+        return {"h/": self.transient, "reward/": self.reward, "draws/": self.imagination}
+
     def state(self) -> dict[str, Tensor]:
-        """h and the kept particles; the reward model is rebuilt from the observations."""
-        out = {f"h/{k}": v for k, v in self.transient.state().items()}
-        if self.imagination.particles is not None:
-            out["particles"] = self.imagination.particles
-        return out
+        """h, the reward model and the kept particles."""
+        return {
+            f"{name}{k}": v for name, part in self._parts.items() for k, v in part.state().items()
+        }
 
     def restore(self, observations: Observations, state: dict[str, Tensor]) -> None:
         super().restore(observations, state)
-        self.transient.restore({k[2:]: v for k, v in state.items() if k.startswith("h/")})
-        self.imagination.particles = state.get("particles")
-        contents: NDArray[np.float32] = self.grid.to_model(observations.contents)
-        for n in range(1, len(observations) + 1):
-            self.reward.update(contents[:n], observations.outcomes[:n])
+        for name, part in self._parts.items():
+            part.restore({k[len(name) :]: v for k, v in state.items() if k.startswith(name)})
 
 
 def paper_settings(preset: str, memory: PermanentMemory) -> PaperSettings:
-    """The paper's fresh guided draws, or warm draws of a mask-conditioned memory."""
+    """The paper's guided draws, or warm draws of a mask-conditioned memory."""
     if preset == "paper" or not memory.conditioned:
         return PaperSettings()
-    return replace(PaperSettings(), draws=FAST_DRAWS, paper_reward=False)
+    return replace(PaperSettings(), draws=FAST_DRAWS, reward="affine")

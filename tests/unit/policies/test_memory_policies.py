@@ -7,6 +7,7 @@ import pytest
 
 from engram import Grid, InputError, Task, ball_task, make_policy, simulate
 from engram.memory.permanent import PermanentMemory
+from engram.observation import Observations
 from engram.pacing import UpdateSchedule
 from engram.policies.base import Policy
 from engram.policies.emptdm import EmPtdm
@@ -14,7 +15,7 @@ from engram.policies.imagination import DrawPlan
 from engram.testing import tiny_memory
 
 FEW = DrawPlan(particles=4, steps=2, refresh_steps=1)
-PAPER_FEW = DrawPlan(particles=4, guidance="dps", steps=3, warm=False)
+PAPER_FEW = DrawPlan(particles=4, guidance="dps", steps=3, trajectory="fresh")
 SCHEDULE = UpdateSchedule(kind="uniform", every=6)
 
 
@@ -59,7 +60,11 @@ def test_measured_cells_are_reproduced(memory: PermanentMemory) -> None:
     assert np.allclose(particles[:, 0, seen], policy.observations.values[0][seen], atol=1e-5)
 
 
-def test_the_paper_preset_adapts_h_and_notes_it(memory: PermanentMemory) -> None:
+@pytest.mark.parametrize("rollback", [False, True])
+@pytest.mark.parametrize("lesson", ["posterior", "measured", "joint"])
+def test_the_paper_preset_adapts_h_and_notes_it(
+    memory: PermanentMemory, lesson: str, rollback: bool
+) -> None:
     policy = make_policy(
         "em-ptdm",
         _small_task().grid,
@@ -68,12 +73,18 @@ def test_the_paper_preset_adapts_h_and_notes_it(memory: PermanentMemory) -> None
         preset="paper",
         draws=PAPER_FEW,
         schedule=SCHEDULE,
+        m_steps=3,
+        lesson=lesson,
+        rollback=rollback,
     )
     trace = simulate(policy, _small_task())
     assert [u["t"] for u in trace.updates] == [6, 12, 18]
     for update in trace.updates:
-        assert update["accepted"] == (update["after"] >= update["before"])
-    assert trace.evaluations > 20 * 3 * 3 * 4 / 16
+        taken = update["after"] >= update["before"] if rollback else True
+        assert update["accepted"] == taken
+    draws = 20 + (6 if rollback else 0)
+    back_and_forth, lessons = draws * 3 * 2 * 4 / 16, 3 * 3 * 4 / 16
+    assert trace.evaluations == pytest.approx(back_and_forth + lessons)
 
 
 def test_default_updates_never_accept_a_fall(memory: PermanentMemory) -> None:
@@ -135,30 +146,6 @@ def test_unknown_options_are_named(
         make_policy("em-ptdm", Grid(8, 8), 5, memory=memory, preset=preset, **options)
 
 
-def test_a_find_is_followed_only_while_it_promises_more_than_the_search_yields(
-    memory: PermanentMemory,
-) -> None:
-    """The frontier is the rate of finds; the last measurements ignore doubt."""
-    grid = Grid(12, 12)
-    policy = make_policy("em-ptdm", grid, 40, memory=memory, draws=FEW)
-    assert isinstance(policy, EmPtdm)
-    rival = policy.rival.scores()
-    likely, unlikely = np.full(144, 0.1), np.full(144, 0.1)
-    likely[5], unlikely[5] = 0.6, 0.4
-    assert np.array_equal(policy._total(likely, rival), likely)  # no finds yet: a rate of 1/2
-    assert not np.array_equal(policy._total(unlikely, rival), unlikely)
-    square = np.zeros((12, 12), bool)
-    square[:6] = True
-    task = Task("half", grid, square[None].astype(np.float32), square)
-    policy.observe([task.measure((r, c)) for r in range(3) for c in range(12)])
-    policy.mixture.restore(np.zeros((0, 2)))
-    rival = policy.rival.scores()
-    likely[:36], likely[60] = 0.0, 0.8
-    for budget, doubt in ((100, True), (44, True), (43, False), (37, False), (36, True)):
-        policy.budget = budget  # a rate of 0.85: 0.8 is not enough, but for the last seven
-        assert (policy._total(likely, rival)[60] > likely[60]) == doubt
-
-
 def test_numbers_of_numpy_are_numbers(memory: PermanentMemory) -> None:
     options = {"explore": np.float64(1), "every": np.int64(3), "frontier": None, "h": False}
     policy = make_policy("em-ptdm", Grid(8, 8), 5, memory=memory, **options)
@@ -184,3 +171,47 @@ def test_simulate_refuses_the_wrong_policy(memory: PermanentMemory) -> None:
     policy = _policy("greedy", memory)
     with pytest.raises(InputError, match="task's grid"):
         simulate(policy, ball_task(0))
+
+
+@pytest.mark.parametrize("name", ["diffatd", "greedy"])
+def test_a_reward_trained_in_batches_is_restored_as_it_was(
+    name: str, memory: PermanentMemory
+) -> None:
+    """Patches of 2x2 pixels have the network of N.2, whose training counts batches."""
+    target = np.zeros((16, 16), bool)
+    target[4:9, 4:9] = True
+    task = Task("square", Grid(16, 16, cell=(2, 2)), target[None].astype(np.float32), target)
+
+    def made() -> Policy:
+        return make_policy(name, task.grid, 30, memory=memory, draws=FEW)
+
+    policy = made()
+    for batch in (range(3, 9), range(20, 26)):
+        policy.observe([task.measure(task.grid.at(i)) for i in batch])
+    other = made()
+    other.restore(Observations(task.grid, policy.observations), policy.state())
+    for _ in range(3):
+        before, after = policy.suggest()[0], other.suggest()[0]
+        assert before == after
+        for one in (policy, other):
+            one.observe(task.measure(before.cell))
+
+
+def test_particles_are_renewed_after_ten_measurements_however_they_come(
+    memory: PermanentMemory,
+) -> None:
+    task, policy = _small_task(), _policy("em-ptdm", memory, 60)
+    policy.observe(task.measure((0, 0)))
+    drawn = []
+    for row in range(1, 11):
+        policy.suggest()
+        assert isinstance(policy, EmPtdm)
+        drawn.append(policy.imagination.at)
+        policy.observe([task.measure((row, col)) for col in (3, 8)])
+    assert drawn == [0, 0, 0, 0, 0, 11, 11, 11, 11, 11]
+
+
+def test_evaluations_are_counted_where_the_network_is_called(memory: PermanentMemory) -> None:
+    """Eight views a query, and four particles of one or two steps every tenth query."""
+    trace = simulate(_policy("em-ptdm", memory, 20), _small_task())
+    assert trace.evaluations == pytest.approx((20 * 8 + 4 * 2 + 4 * 1) / 16)

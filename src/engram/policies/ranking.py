@@ -1,0 +1,97 @@
+r"""From beliefs to an order of the cells: the search rules, each under its name.
+
+``paper``       Eq. 12 of the particles' terms (Eq. 11 alone for Greedy-Adaptive)
+``probability`` the most likely cell
+``foraging``    the most likely cell while it promises more than the search finds on average,
+                otherwise probability plus a bonus for doubt: how foragers leave a patch (the
+                marginal value theorem); the last measurements are not spent on doubt
+
+A rule needs nothing of the policy that uses it, so rivals can be given the same one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engram.errors import InputError
+
+Array = NDArray[np.float64]
+
+RULES = ("paper", "probability", "foraging")
+
+LAST = 7
+"""Measurements at the end of the budget that are not spent on doubt."""
+RATES = (0.3, 0.85)
+"""Bounds of the rate of finds that decides whether a cell is likely enough."""
+
+
+def checked_rule(rule: str) -> str:
+    """The name of a rule, refused when there is none of that name."""
+    if rule not in RULES:
+        raise InputError(f"rule={rule!r}: choose one of {', '.join(RULES)}")
+    return rule
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a search is.
+
+    finds : measurements that found target;  t : measurements taken;  budget : all of them
+    """
+
+    finds: int
+    t: int
+    budget: int
+
+    @property
+    def rate(self) -> float:
+        """Finds a measurement, drawn to 1/2 while there are few, within ``RATES``."""
+        return float(np.clip((self.finds + 5) / (self.t + 10), *RATES))
+
+    @property
+    def last(self) -> bool:
+        return 0 < self.budget - self.t <= LAST
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """What cells are ranked by, (n_cells,), and which part of the rule made it.
+
+    why : ``likely``, ``frontier``, ``last``, ``look-ahead`` or ``eq12``
+    """
+
+    total: Array
+    why: str
+
+
+@dataclass(frozen=True)
+class Foraging:
+    """The foraging rule.
+
+    frontier : probability above which a cell is followed; by default the rate of finds so far
+    explore  : how much doubt counts elsewhere, in rates of finds: where a find leads to many,
+        looking around pays
+    """
+
+    explore: float = 2.5
+    frontier: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.explore < np.inf:
+            raise InputError(f"explore={self.explore}: give 0 or more")
+        if self.frontier is not None and not 0 <= self.frontier <= 1:
+            raise InputError(f"frontier={self.frontier}: give a probability, 0 to 1")
+
+    def rank(
+        self, p: Array, doubt: Array, available: NDArray[np.bool_], progress: Progress
+    ) -> Ranking:
+        """p, doubt and available are (n_cells,)."""
+        if progress.last or not available.any():
+            return Ranking(p, "last")
+        frontier = progress.rate if self.frontier is None else self.frontier
+        if p[available].max() >= frontier:
+            return Ranking(p, "likely")
+        return Ranking(np.asarray(p + self.explore * progress.rate * doubt), "frontier")
