@@ -1,9 +1,10 @@
-r"""Stand-ins for tests: memories that are tiny, or whose posterior is known in closed form.
+r"""Stand-ins for tests: memories that are tiny, or whose posterior is known exactly.
 
 For a Gaussian prior :math:`x_0 \sim \mathcal N(\mu, C)` everything a memory has to learn is
 linear algebra: the denoiser :math:`\mathbb E[x_0 \mid x_t]`, the posterior given noisy
-measurements of some pixels, and the denoiser of that posterior. Use it to check a guidance
-method, a sampler or a policy against the truth.
+measurements of some pixels, and the denoiser of that posterior. For a handful of possible areas
+with known weights (``Enumerated``) it is a sum over them. Use either, as a denoiser or as a
+memory (``exact_memory``), to check a guidance method, a sampler or a policy against the truth.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -89,32 +91,87 @@ class Gaussian:
         return spectrum.clip(0), basis
 
 
-class GaussianDenoiser:
-    """The exact denoiser of a Gaussian prior; implements ``Denoiser``.
+@dataclass(frozen=True, eq=False)
+class Enumerated:
+    """A few possible areas: images (K, n) in model units, of weights (K,) that sum to 1."""
+
+    areas: Array
+    weights: Array
+
+    def given(self, values: Array, sigma: Array, measured: NDArray[np.bool_]) -> Enumerated:
+        """The posterior after measuring some pixels; all arguments (n,)."""
+        off = (values - self.areas)[:, measured] / sigma[measured]
+        with np.errstate(divide="ignore"):
+            log = np.log(self.weights) - 0.5 * (off**2).sum(axis=1)
+        weights = np.exp(log - log.max())
+        return Enumerated(self.areas, weights / weights.sum())
+
+    @property
+    def mean(self) -> Array:
+        """(n,) expected image."""
+        return np.asarray(self.weights @ self.areas)
+
+    def denoised(self, x_t: Tensor, a: Tensor, s: Tensor) -> Tensor:
+        r""":math:`\mathbb E[x_0 | x_t] = \sum_k w_k x_k`, each area weighted by how well it
+        explains x_t, :math:`w_k \propto p_k \exp(-\|x_t - a x_k\|^2 / 2 s^2)`.
+
+        x_t (B, n) and a, s (B or 1, 1), all float64; differentiable.
+        """
+        areas, prior = torch.from_numpy(self.areas), torch.from_numpy(self.weights)
+        off = (x_t[:, None] - a[:, None] * areas).square().sum(dim=2)
+        weights = (prior.log() - off / (2 * s.clamp_min(1e-4) ** 2)).softmax(dim=1)
+        return weights @ areas
+
+
+class ExactDenoiser:
+    """The exact denoiser of a Gaussian or enumerated prior; implements ``Denoiser``.
 
     A ``conditioned`` one behaves like a perfectly trained mask-conditioned memory: told the
-    measurements, it returns the exact :math:`\\mathbb E[x_0 \\mid x_t, y]`.
+    measurements, it returns the exact :math:`\\mathbb E[x_0 \\mid x_t, y]`, each sample of a
+    batch by what is known of it.
     """
 
-    def __init__(self, prior: Gaussian, *, conditioned: bool = False) -> None:
+    def __init__(self, prior: Gaussian | Enumerated, *, conditioned: bool = False) -> None:
         self.prior, self.conditioned = prior, conditioned
         self.schedule = Schedule()
 
     def estimate(self, x_t: Tensor, t: Tensor, known: Known | None = None) -> Estimate:
-        belief = self.prior
-        if self.conditioned and known is not None and bool((known.weight > 0).any()):
-            weight = known.weight[0].double().flatten().numpy()
-            sigma = SIGMA_REF * np.sqrt(1 / np.maximum(weight, 1e-12) - 1)
-            belief = belief.given(
-                known.values[0].double().flatten().numpy(), np.maximum(sigma, 1e-4), weight > 0
-            )
         tt = per_sample(t, x_t)
         a, s = self.schedule.a(tt), self.schedule.s(tt)
-        flat = belief.denoised(
-            x_t.flatten(1).double(), a.flatten(1).double(), s.flatten(1).double()
-        )
-        x0 = flat.to(x_t.dtype).reshape(x_t.shape)
+        flat = x_t.flatten(1).double()
+        levels = [level.flatten(1).double().expand(len(flat), 1) for level in (a, s)]
+        if not self.conditioned or known is None:
+            denoised = self.prior.denoised(flat, *levels)
+        else:
+            denoised = torch.empty_like(flat)
+            for belief, rows in self._beliefs(known.expand(len(flat))):
+                denoised[rows] = belief.denoised(flat[rows], *(level[rows] for level in levels))
+        x0 = denoised.to(x_t.dtype).reshape(x_t.shape)
         return Estimate(x0=x0, eps=(x_t - a * x0) / s.clamp_min(1e-6))
+
+    def _beliefs(self, known: Known) -> list[tuple[Gaussian | Enumerated, list[int]]]:
+        """Posteriors, and the rows of the batch that know as much."""
+        weights = known.weight.flatten(1).double().numpy()
+        values = known.values.flatten(1).double().numpy()
+        groups: dict[bytes, list[int]] = {}
+        for row, (value, weight) in enumerate(zip(values, weights, strict=True)):
+            groups.setdefault((value * (weight > 0)).tobytes() + weight.tobytes(), []).append(row)
+        return [(self._given(values[rows[0]], weights[rows[0]]), rows) for rows in groups.values()]
+
+    def _given(self, values: Array, weight: Array) -> Gaussian | Enumerated:
+        if not weight.any():
+            return self.prior
+        sigma = SIGMA_REF * np.sqrt(1 / np.maximum(weight, 1e-12) - 1)
+        return self.prior.given(values, np.maximum(sigma, 1e-4), weight > 0)
+
+
+class GaussianDenoiser(ExactDenoiser):
+    """The exact denoiser of a Gaussian prior."""
+
+    prior: Gaussian
+
+    def __init__(self, prior: Gaussian, *, conditioned: bool = False) -> None:
+        super().__init__(prior, conditioned=conditioned)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,19 +235,60 @@ def tiny_memory(channels: int = 1, *, conditioned: bool = True, size: int = 8) -
     for parameter in network.parameters():
         if not parameter.any():  # zero at birth, which would hide every input
             torch.nn.init.normal_(parameter, std=0.1, generator=generator)
-    card = Card(
-        name="tiny",
-        summary="untrained, for tests",
+    parameters = sum(p.numel() for p in network.parameters())
+    card = _card("tiny", channels, size, size, network=config.to_dict(), parameters=parameters)
+    return PermanentMemory(NetworkDenoiser(network), card)
+
+
+class ExactMemory(PermanentMemory):
+    """A permanent memory that is an exact denoiser instead of a network."""
+
+    def __init__(self, exact: ExactDenoiser, card: Card) -> None:
+        self.exact, self.card = exact, card
+
+    @property
+    def schedule(self) -> Schedule:
+        return self.exact.schedule
+
+    @property
+    def conditioned(self) -> bool:
+        return self.exact.conditioned
+
+    def estimate(self, x_t: Tensor, t: Tensor, known: Known | None = None) -> Estimate:
+        return self.exact.estimate(x_t, t, known)
+
+
+def exact_memory(
+    prior: Gaussian | Enumerated, height: int, width: int, *, conditioned: bool = True
+) -> ExactMemory:
+    """A memory of (height, width) pixels that knows exactly this prior."""
+    exact = ExactDenoiser(prior, conditioned=conditioned)
+    return ExactMemory(
+        exact, _card("exact", 1, height, width, network={"conditioned": conditioned})
+    )
+
+
+def _card(
+    name: str,
+    channels: int,
+    height: int,
+    width: int,
+    *,
+    network: dict[str, Any] | None = None,
+    parameters: int = 0,
+) -> Card:
+    return Card(
+        name=name,
+        summary="for tests",
         data="none",
         licence="Apache-2.0",
         channels=channels,
-        height=size,
-        width=size,
+        height=height,
+        width=width,
         range=(0.0, 1.0),
-        network=config.to_dict(),
-        parameters=sum(p.numel() for p in network.parameters()),
+        network=network or {},
+        parameters=parameters,
         seed=0,
         steps=0,
         loss=1.0,
     )
-    return PermanentMemory(NetworkDenoiser(network), card)
