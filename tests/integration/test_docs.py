@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 import typer
 
+from engram.bench.seen import NOT_SAID, seen_lines
 from engram.cli.main import app
 
 ROOT = Path(__file__).resolve().parents[2]
+RESULTS = [
+    path
+    for path in sorted((ROOT / "benchmarks" / "results").glob("*.json"))
+    if json.loads(path.read_text(encoding="utf-8")).get("format") == "engram-bench-1"
+]
+
+
+@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
+def test_what_memories_have_seen_stands_beside_every_table(path: Path) -> None:
+    results = json.loads(path.read_text(encoding="utf-8"))
+    table = path.with_suffix(".md").read_text(encoding="utf-8")
+    for line in seen_lines(results["options"]["memories"], results.get("seen")):
+        assert line in table
+        assert NOT_SAID not in line
 
 
 def test_every_command_is_on_a_page() -> None:

@@ -26,6 +26,7 @@ from engram.memory.library import DEFAULT_MEMORY, read_cards
 from engram.policies import POLICIES
 
 if TYPE_CHECKING:
+    from engram.memory.card import Card
     from engram.tasks.sets import TaskSet
 
 FORMAT = "engram-bench-1"
@@ -115,12 +116,16 @@ class Plan:
             for choice in self.policies
         ]
 
+    def cards(self) -> dict[str, Card]:
+        """Name -> card of every memory that takes part."""
+        priors = {choice.prior for choice in self.policies if choice.needs_memory}
+        return {n: card for prior in sorted(priors) for n, card in read_cards(prior).items()}
+
     def options(self) -> dict[str, Any]:
         """Everything the rows depend on, memories, data files and plug-ins by hash."""
         modules = {choice.name: POLICIES[choice.name].module for choice in self.policies}
         foreign = {name: plug_in_digest(module) for name, module in sorted(modules.items())}
         plug_ins = {name: digest for name, digest in foreign.items() if digest is not None}
-        memories = {choice.prior for choice in self.policies if choice.needs_memory}
         return {
             "suite": self.suite,
             "settings": dict(self.settings),
@@ -128,11 +133,7 @@ class Plan:
             "policies": [choice.label for choice in self.policies],
             "preset": self.preset,
             "prior": self.prior,
-            "memories": {
-                name: card.sha256
-                for prior in sorted(memories)
-                for name, card in read_cards(prior).items()
-            },
+            "memories": {name: card.sha256 for name, card in self.cards().items()},
             "tasks": list(self.tasks),
             "seeds": self.seeds,
             "budget": self.budget,
@@ -234,6 +235,7 @@ def _results(
         "task_set": {"description": tasks.description, "options": tasks.options},
         "units": {"done": len(rows), "all": len(units)},
         "complete": len(rows) == len(units),
+        "seen": {name: card.seen for name, card in plan.cards().items()},
         "notes": NOTES,
         "rows": rows,
         "summary": summarise(rows, identity["options"]["at"]),

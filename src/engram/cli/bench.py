@@ -139,6 +139,7 @@ def _run(plan: Plan, folder: Path, engine: Engine, fresh: bool) -> dict[str, Any
 
 
 def _show(results: dict[str, Any]) -> None:
+    from engram.bench.seen import seen_lines
     from engram.bench.tables import cost_table, paired_table, rate_table
 
     summary, at = results["summary"], results["options"]["at"]
@@ -148,6 +149,8 @@ def _show(results: dict[str, Any]) -> None:
     common.show_table(cost_table(summary))
     if summary["paired"]:
         common.show_table(paired_table(summary, at), "paired over tasks")
+    for line in seen_lines(results["options"]["memories"], results.get("seen")):
+        common.say(line)
 
 
 def _title(results: dict[str, Any]) -> str:
@@ -166,6 +169,7 @@ def report(
     from engram._writing import write_file
     from engram.bench.figures import calibration_figure, rate_figure
     from engram.bench.runner import read_results
+    from engram.bench.seen import seen_lines
     from engram.bench.tables import cost_table, markdown, paired_table, rate_table, summarise
 
     results = read_results(folder)
@@ -178,7 +182,8 @@ def report(
     source = (
         f"`engram bench run` at {results['commit']}; ± is half of the 95 % interval over tasks."
     )
-    text = "\n".join([*map(markdown, tables), source, ""])
+    seen = seen_lines(options["memories"], results.get("seen"))
+    text = "\n".join([*map(markdown, tables), *(f"{line}\n" for line in seen), source, ""])
     write_file(place / "table.md", text)
     title = _title(results)
     drawn = [

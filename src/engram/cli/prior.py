@@ -60,6 +60,7 @@ def info(name: Annotated[str, typer.Argument(help="Name or file.")], json: Json 
     facts = {
         "summary": card.summary,
         "trained on": card.data,
+        "has seen": card.seen or "-",
         "licence": card.licence,
         "size": f"{_size(card)} (height, width, channels)",
         "range": f"{card.range[0]:g} to {card.range[1]:g}",

@@ -15,6 +15,8 @@ FORMAT = "engram-memory-1"
 class Card:
     """Everything a user should know of a permanent memory before trusting it.
 
+    seen   : in plain words, what of the areas it may be tested on took part in its training, and
+        what did not; empty where nobody wrote it down
     layers : what its channels are, for a memory of cells (``memory.layers``); empty for a
         memory of pixels, whose channels are the content itself
     """
@@ -38,6 +40,7 @@ class Card:
     format: str = FORMAT
     history: list[dict[str, Any]] = field(default_factory=list)
     layers: tuple[str, ...] = ()
+    seen: str = ""
 
     @property
     def conditioned(self) -> bool:

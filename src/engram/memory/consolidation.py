@@ -147,5 +147,7 @@ def consolidate(
         sha256="",
         loss=trainer.held_out_loss(2),
         history=[*memory.card.history, event],
+        seen=f"{memory.card.seen or memory.card.data}; since then {len(lessons)} areas that it "
+        "imagined at the end of finished searches",
     )
     return PermanentMemory(trainer.averaged, card)

@@ -194,8 +194,17 @@ def train_memory(
         recipe=recipe,
         parent="" if start is None else start.card.sha256,
         layers=source.layers,
+        seen=_seen(source, start),
     )
     return PermanentMemory(NetworkDenoiser(trainer.averaged.network), card)
+
+
+def _seen(source: Source, start: PermanentMemory | None) -> str:
+    """The training data, and what the memory it started from has seen."""
+    if start is None:
+        return source.description
+    earlier = start.card.seen or start.card.data
+    return f"{source.description}; before that, as {start.card.name!r}: {earlier}"
 
 
 def note_of(checkpoint: Path) -> Path:

@@ -4,16 +4,15 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engram import InputError
-from engram.bench.runner import LocalEngine, Plan, run_bench
+from engram.bench.runner import Engine, LocalEngine, Plan, run_bench
 from engram.bench.suites import SUITES, data_card, get_suite
-from engram.bench.units import Row, Unit, run_unit
+from engram.bench.units import run_unit
 from engram.tasks.sets import TaskSet
 
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -31,14 +30,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-class Here:
-    """Units in this process, one after the other."""
-
-    def run(self, units: Sequence[Unit]) -> Generator[tuple[int, Row], None, None]:
-        for position, unit in enumerate(units):
-            yield position, run_unit(unit, lambda taken, found: None)
-
-
 def made(suite: str, files: dict[str, Path], **changes: Any) -> TaskSet:
     data = [files[suite]] if suite in files else []
     return get_suite(suite).tasks(data, {**SETTINGS[suite], **changes})
@@ -46,10 +37,14 @@ def made(suite: str, files: dict[str, Path], **changes: Any) -> TaskSet:
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_a_suite_runs_and_goes_on(
-    suite: str, data_files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    suite: str,
+    data_files: dict[str, Path],
+    tmp_path: Path,
+    here: Engine,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    engine = LocalEngine(1) if suite == "overhead" else Here()
+    engine = LocalEngine(1) if suite == "overhead" else here
     data = [Path(data_files[suite].name)] if suite in data_files else []
     plan = Plan.checked(
         suite, "random", tasks=(0, 2), budget=5, settings=SETTINGS[suite], data=data
@@ -68,12 +63,12 @@ def test_a_suite_runs_and_goes_on(
     assert again["rows"] == json.loads(json.dumps(results["rows"]))
 
 
-def test_other_data_are_refused(data_files: dict[str, Path], tmp_path: Path) -> None:
+def test_other_data_are_refused(data_files: dict[str, Path], tmp_path: Path, here: Engine) -> None:
     def run() -> None:
         plan = Plan.checked(
             "tumour", "random", tasks=(0, 1), budget=2, settings={"size": 16}, data=[path]
         )
-        run_bench(plan, tmp_path / "out", engine=Here())
+        run_bench(plan, tmp_path / "out", engine=here)
 
     path = tmp_path / "mine.npz"
     shutil.copy(data_files["tumour"], path)

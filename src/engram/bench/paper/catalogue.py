@@ -10,9 +10,9 @@ from engram.bench.paper import ablations, published
 from engram.bench.paper.experiments import (
     ALL,
     BALLS_PRIOR,
-    CATERPILLARS,
     CHEAP,
     FEEDERWATCH,
+    LANTERNFLIES,
     OTHER_POINTS,
     OVERHEAD_PRIOR,
     SLICES,
@@ -108,7 +108,8 @@ def _overhead() -> Experiment:
         published.OVERHEAD,
         pool="all",
         bear="Tiles of DOTA images with iSAID polygons, our own draw; the paper does not say which "
-        "images it searched. A cell counts as found when it holds any target.",
+        "images it searched. A cell counts as found when it holds any target. The memory was "
+        "trained on nothing seen from above.",
     )
 
 
@@ -124,7 +125,7 @@ def _tumour() -> Experiment:
         (part,),
         (replace(part, policies=CHEAP, at=(125, 250), tasks=1),),
         bear="48 slices; neighbouring slices are of one patient, so the tasks are less independent "
-        "than the intervals assume.",
+        "than the intervals assume. The memory was trained on no scan.",
     )
 
 
@@ -139,7 +140,9 @@ EXPERIMENTS: dict[str, Experiment] = {
             FEEDERWATCH,
             {"species": "Poecile atricapillus"},
             published.SPECIES,
-            _CLOSED,
+            f"{_CLOSED} The memory was trained on no record of the species, but on other birds of "
+            "the same table: 93 % of the gardens with chickadees are places it has seen, only not "
+            "that chickadees are there.",
             quick_policies=ALL,
         ),
         _species(
@@ -149,7 +152,8 @@ EXPERIMENTS: dict[str, Experiment] = {
             {"species": "Bombycilla cedrorum"},
             published.WAXWING,
             "The paper's target species, from museum specimens; the paper gives no random search "
-            "for it, so the share of the gap it closed is not known.",
+            "for it, so the share of the gap it closed is not known. The memory was trained on no "
+            "record of the species and on no museum specimen.",
         ),
         _species(
             "species-strymon",
@@ -157,15 +161,21 @@ EXPERIMENTS: dict[str, Experiment] = {
             OTHER_POINTS,
             {"species": "Strymon melinus"},
             published.SPECIES,
-            _CLOSED,
+            f"{_CLOSED} The memory was trained on no record named so, but on two other butterflies "
+            "that were exported from iNaturalist in the same way, and on caterpillars of "
+            "iNaturalist whose species are not told apart: caterpillars of this one may be among "
+            "them.",
         ),
         _species(
-            "species-caterpillars",
-            "Caterpillars (iNaturalist)",
-            CATERPILLARS,
-            {},
+            "species-lanternfly",
+            "Spotted lanternfly (surveys with true absences)",
+            LANTERNFLIES,
+            {"species": "Lycorma delicatula"},
             published.SPECIES,
-            _CLOSED,
+            f"{_CLOSED} The memory was trained on no record of the species and on nothing of this "
+            "table. Blocks that nobody surveyed are closed. The insect lives in one corner of the "
+            "continent, so regions overlap and tasks are less independent than the intervals "
+            "assume.",
         ),
         _overhead(),
         _tumour(),

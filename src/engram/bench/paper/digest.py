@@ -65,6 +65,7 @@ def _part(
     }
     out: Results = {
         "options": None if found is None else _options(found["options"]),
+        "seen": {} if found is None else _seen(found),
         "at": list(at),
         "tasks": len({row["task"] for row in rows}),
         "unit": "sequence" if "steps" in rows[0] else "task",
@@ -91,6 +92,11 @@ def _options(options: Results) -> Results:
     """Options with memories by name; a file made for the run loses its folder."""
     memories = {PurePath(name).stem: sha for name, sha in options["memories"].items()}
     return {**options, "memories": memories}
+
+
+def _seen(found: Results) -> Results:
+    """What the memories have seen, by the names of ``_options``."""
+    return {PurePath(name).stem: text for name, text in found.get("seen", {}).items()}
 
 
 def shown_pairs(experiment: Experiment, present: Sequence[str]) -> list[tuple[str, str]]:

@@ -21,7 +21,7 @@ CHEAP = ("random", "spread", "gp", "em-ptdm")
 
 FEEDERWATCH = ("species/feederwatch_2021.csv.gz",)
 OTHER_POINTS = ("species/points_other.csv.gz",)
-CATERPILLARS = ("species/inat_caterpillars.csv.gz",)
+LANTERNFLIES = ("species/lanternfly_10km.csv.gz",)
 TILES = ("overhead/overhead_tiles.npz",)
 SLICES = ("extra/brain_tumour_128.npz",)
 DIGITS = ("mnist/t10k-images-idx3-ubyte.gz",)

@@ -39,6 +39,7 @@ def noise_memory(folder: Path) -> Path:
         sha256="",
         recipe="",
         history=[],
+        seen="nothing: its weights are random",
     )
     network = fresh_network(UNetConfig.from_dict(model.network), SEED)
     generator = torch_generator(SEED, "train")

@@ -18,6 +18,7 @@ from engram.bench.paper.verdicts import (
     verdict,
     words,
 )
+from engram.bench.seen import seen_lines
 from engram.bench.tables import Table, markdown
 from engram.metrics import gap_closed
 
@@ -140,6 +141,7 @@ def _section(experiment: Experiment, digest: dict[str, Any], figures: Sequence[s
         f"## {experiment.title}",
         f"*{experiment.question}* Paper: {experiment.where}. Here: {'; '.join(run)}.",
     ]
+    blocks += _seen(digest)
     for named in tables_of(experiment, digest):
         blocks += [f"{named.caption}.", markdown(named.table)]
     blocks += _said(experiment, digest)
@@ -156,6 +158,17 @@ def _setting(name: str, part: dict[str, Any]) -> str:
     seeds = f", {options['seeds']} seeds" if options["seeds"] > 1 else ""
     label = f"{name}: " if name else ""
     return f"{label}{what} {first} to {end - 1}{seeds}, memory `{options['prior']}`"
+
+
+def _seen(digest: dict[str, Any]) -> list[str]:
+    """What the memories have seen, each once."""
+    lines = [
+        line
+        for part in digest["parts"].values()
+        if part["options"]
+        for line in seen_lines(part["options"]["memories"], part.get("seen"))
+    ]
+    return list(dict.fromkeys(lines))
 
 
 def _said(experiment: Experiment, digest: dict[str, Any]) -> list[str]:
