@@ -16,12 +16,13 @@ from engram.pacing import UpdateSchedule
 from engram.policies.emptdm import EmPtdm
 from engram.policies.gp import GaussianProcess
 from engram.policies.imagination import DrawPlan
+from engram.policies.ranking import Foraging, Progress
 from engram.spatial import SpatialModel
 from engram.testing import exact_memory
 
 DUE = (4, 8)
 BUDGET = 30
-PLAN = DrawPlan(particles=6, steps=5, warm=False)
+PLAN = DrawPlan(particles=6, steps=5, trajectory="fresh")
 WALK: list[Cell] = [(0, 0), (2, 3), (5, 5), (2, 4), (3, 3), (0, 5), (4, 1), (3, 4), (1, 1), (5, 2)]
 
 
@@ -160,6 +161,14 @@ def test_cells_are_ranked_by_the_rule_that_applies(
     applies, worth = reference.ranking(budget)
     assert applies == rule
     total = policy.current_scores().total
+    stage, finds = reference.stages[-1], int(sum(reference.hits))
+    ranking = Foraging().rank(
+        stage.probability,
+        stage.doubt,
+        policy.observations.available,
+        Progress(finds, len(cells), budget),
+    )
+    assert ranking.why == rule
     np.testing.assert_allclose(total, worth, atol=2e-4)
     free = np.setdiff1d(np.arange(CELLS), reference.index)
     best = free[np.argmax(worth[free])]

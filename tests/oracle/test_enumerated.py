@@ -125,7 +125,7 @@ def test_where_no_cell_is_likely_enough_doubt_counts() -> None:
             seen[GRID.index(cell)] = 1.0
 
 
-SAMPLED = DrawPlan(particles=800, steps=24, warm=False)
+SAMPLED = DrawPlan(particles=800, steps=24, trajectory="fresh")
 
 
 def particles_of(policy: Policy) -> Array:

@@ -177,7 +177,7 @@ def test_a_reverse_step_is_the_bridge_of_the_forward_process() -> None:
     nothing = Evidence(*(torch.zeros(1, 1, 8, 8) for _ in range(3)))
     sampler = Sampler(Replacement(), 2, first=0.8)
     denoiser = GaussianDenoiser(problem.prior)
-    found = sampler.draw(denoiser, nothing, 6, seed=2).particles.flatten(1)
+    found = sampler.draw(denoiser, nothing, 6, seed=2).flatten(1)
     noise = particle_noise(2, "particles", (), 6, (3, 1, 8, 8)).flatten(2).double()
     levels = [(np.cos(t * np.pi / 2), np.sin(t * np.pi / 2)) for t in (0.8, 0.4)]
     (a, s), (after, less) = levels
