@@ -169,7 +169,8 @@ class Grid:
             raise InputError(f"budget={budget!r}: give a whole number of at least 1")
         if number > available:
             raise InputError(
-                f"budget={budget} is larger than the {available} open cells; lower it or open cells"
+                f"budget={budget} is larger than the {available} open "
+                f"cell{'' if available == 1 else 's'}; lower it or open cells"
             )
         return number
 

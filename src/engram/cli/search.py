@@ -11,7 +11,6 @@ from engram.cli import _common as common
 from engram.memory.library import DEFAULT_MEMORY
 
 if TYPE_CHECKING:
-    from engram.memory.card import Card
     from engram.policies import Policy
     from engram.simulate import Trace
     from engram.tasks.base import Task
@@ -33,7 +32,9 @@ def search(
     seed: Annotated[int, typer.Option(help="Seed of the policy.")] = 0,
     size: Annotated[
         str | None,
-        typer.Option(help="Bring the image to H,W (default: at most twice the prior's size)."),
+        typer.Option(
+            help="Bring the image to H,W first (default: only cells of 1,1, to twice the prior)."
+        ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the report and results.json.")] = Path(
         "search"
@@ -42,8 +43,9 @@ def search(
 ) -> None:
     """Search an image of yours as if it were unknown, and report how well it went.
 
-    A cell is measured by uncovering its pixels. --cell counts in pixels of the image after it
-    was fitted to the prior; what was done to it is said in words.
+    A cell is measured by uncovering its pixels. --cell counts in the image's own pixels (in those
+    of --size where that is given); cells of one pixel are those of the image reduced to what the
+    prior can imagine. What was done to the image is said in words.
     """
     from engram._threads import set_threads
     from engram.bench.choices import PolicyChoice
@@ -57,14 +59,14 @@ def search(
     choice = PolicyChoice.parse(policy, preset=preset, prior=prior)
     card = next(iter(read_cards(choice.prior).values()))
     pair = common.parse_pair(cell, "cell")
-    channels, limit = _seen_by(card, pair)
+    channels = 3 if "red" in card.layers else 1 if card.layers else card.channels
     raster = raster_task(
         image,
         target=target,
         above=above,
         cell=pair,
         channels=channels,
-        limit=limit,
+        limit=(2 * card.height, 2 * card.width),
         size=None if size is None else common.parse_pair(size, "size"),
     )
     task = raster.task
@@ -76,8 +78,8 @@ def search(
         common.remark(note)
     with common.keeps("nothing was written"):
         trace = _run(built, task, choice.label)
-        grid = task.grid
-        area = f"{grid.height}x{grid.width} pixels in cells of {grid.cell[0]}x{grid.cell[1]}"
+        (height, width), (h, w) = raster.cut.size, raster.cut.cell
+        area = f"{height}x{width} pixels in cells of {h}x{w}"
         about = f"Policy {choice.label}, preset {choice.preset}, prior {choice.prior}, seed {seed}."
         notes = [f"{image.name}: {area}.", *raster.notes, about]
         results = {
@@ -88,8 +90,9 @@ def search(
             "preset": choice.preset,
             "seed": seed,
             "budget": budget,
-            "cell": list(grid.cell),
-            "size": [grid.height, grid.width],
+            "cell": [h, w],
+            "size": [height, width],
+            "cells": [raster.cut.rows, raster.cut.cols],
             "notes": list(raster.notes),
             "rows": [{"policy": choice.label, **row_of(trace, [budget])}],
             "visited": [
@@ -109,14 +112,6 @@ def search(
     else:
         common.show_results([trace])
         common.say(f"Report: {page} (open it in a browser); figures: {out / 'results.json'}")
-
-
-def _seen_by(card: Card, cell: tuple[int, int]) -> tuple[int, tuple[int, int]]:
-    """Channels and largest size of the images a memory can search; one of cells sees cells."""
-    if card.layers:
-        limit = (2 * card.height * cell[0], 2 * card.width * cell[1])
-        return 3 if "red" in card.layers else 1, limit
-    return card.channels, (2 * card.height, 2 * card.width)
 
 
 def _run(policy: Policy, task: Task, label: str) -> Trace:

@@ -6,6 +6,7 @@ a mask of the same height and width, or as a value above which a pixel is target
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,7 @@ from engram._files import as_mask, open_image, read_image
 from engram.errors import InputError
 from engram.grid import Grid
 from engram.tasks.base import Task
-
-Image = NDArray[np.float32]
-Mask = NDArray[np.bool_]
-Size = tuple[int, int]
+from engram.tasks.cutting import Cut, Image, Mask, Size
 
 LUMA = np.array([0.299, 0.587, 0.114], np.float32)
 """Weights of red, green and blue in brightness."""
@@ -32,9 +30,10 @@ MASK_KEYS = ("target", "mask")
 
 @dataclass(frozen=True)
 class Raster:
-    """A task made from files, and what was done to them, in words."""
+    """A task made from files, how the image was cut, and what was done to it, in words."""
 
     task: Task
+    cut: Cut
     notes: tuple[str, ...]
 
 
@@ -50,9 +49,11 @@ def raster_task(
 ) -> Raster:
     """A task from an image file and its targets.
 
+    cell     : (h, w) in pixels of the image; the last cells may stick out over its edge
     channels : what the memory imagines; the image is converted to it
-    limit    : (H, W) that larger images are reduced to, keeping their proportions
-    size     : (H, W) to bring the image to instead, whatever its proportions
+    limit    : (H, W) that larger images are reduced to where a cell is one pixel, keeping their
+        proportions
+    size     : (H, W) to bring the image to first, whatever its proportions
     above    : in the image's own units (0 to 255 for PNG and JPEG); brightness for colours
     """
     if (target is None) == (above is None):
@@ -68,21 +69,23 @@ def raster_task(
         assert above is not None
         mask = _above(content, above)
         notes.append(f"Targets are the pixels brighter than {above:g}.")
-    content = _converted(content, channels, notes)
-    content = _rescaled(content, top, notes)
-    fitted = _within(mask.shape, cell, limit) if size is None else size
-    content, mask = _resized(content, mask, fitted, notes)
-    if size is None:
-        content, mask = _trimmed(content, mask, cell, notes)
-    grid = Grid(mask.shape[0], mask.shape[1], channels, cell)
-    return Raster(Task(image.stem, grid, content, mask), tuple(notes))
+    planes = _converted(content, channels, notes)
+    scale = _scale(planes, top, notes)
+    resize = _resizing(mask.shape, size or _within(mask.shape, cell, limit), notes)
+    mask = resize.mask(mask)
+    cut = Cut(resize.size, cell)
+    kept = np.stack([cut.content(resize.plane(scale(plane))) for plane in planes])
+    (rows, cols), (h, w) = (cut.rows, cut.cols), cut.kept
+    grid = Grid(rows * h, cols * w, channels, cut.kept)
+    facts = {"outcomes": cut.shares(mask)}
+    task = Task(image.stem, grid, kept.clip(0, 1), cut.target(mask), facts=facts)
+    return Raster(task, cut, (*notes, *cut.notes))
 
 
-def _content(path: Path, notes: list[str]) -> tuple[Image, float | None]:
-    """(C, H, W) in the file's own units, and their largest value if the format fixes it."""
+def _content(path: Path, notes: list[str]) -> tuple[NDArray[Any], float | None]:
+    """(C, H, W) as it is stored, and its largest value if the format fixes it."""
     array = read_array(path, CONTENT_KEYS) if _holds_arrays(path) else _pixels(path, notes)
-    with np.errstate(over="ignore"):  # too large for float32 is infinite, refused below
-        planes = np.asarray(check_numbers(array, str(path)), np.float32)
+    planes = check_numbers(array, str(path))
     if planes.ndim == 2:
         planes = planes[None]
     elif planes.ndim == 3 and planes.shape[-1] in (1, 3):
@@ -92,9 +95,17 @@ def _content(path: Path, notes: list[str]) -> tuple[Image, float | None]:
             f"{path}: an array of shape {array.shape} is not an image; give (H, W), (H, W, C) or "
             "(C, H, W) with 1 or 3 channels (choose the bands to search by)"
         )
-    if not np.isfinite(planes).all():
-        raise InputError(f"{path}: the image has NaN or infinite values; fill or crop them first")
+    with np.errstate(over="ignore"):  # too large for float32 is infinite, refused here
+        if planes.dtype.kind == "f" and not all(np.isfinite(_plane(p)).all() for p in planes):
+            raise InputError(
+                f"{path}: the image has NaN or infinite values; fill or crop them first"
+            )
     return planes, 255.0 if array.dtype == np.uint8 else None
+
+
+def _plane(plane: NDArray[Any]) -> Image:
+    """One channel as numbers to calculate with; a picture is never held so as a whole."""
+    return np.asarray(plane, np.float32)
 
 
 def _holds_arrays(path: Path) -> bool:
@@ -135,12 +146,17 @@ def _mask(path: Path, shape: tuple[int, ...]) -> Mask:
     return mask
 
 
-def _brightness(content: Image) -> Image:
+def _brightness(content: NDArray[Any]) -> Image:
     """(C, H, W) -> (H, W)."""
-    return np.asarray(content[0] if len(content) == 1 else np.tensordot(LUMA, content, axes=1))
+    if len(content) == 1:
+        return _plane(content[0])
+    bright: Image = LUMA[0] * _plane(content[0])
+    for weight, plane in zip(LUMA[1:], content[1:], strict=True):
+        bright += weight * _plane(plane)
+    return bright
 
 
-def _above(content: Image, value: float) -> Mask:
+def _above(content: NDArray[Any], value: float) -> Mask:
     bright = _brightness(content)
     mask = bright > value
     if mask.all() or not mask.any():
@@ -151,78 +167,77 @@ def _above(content: Image, value: float) -> Mask:
     return np.asarray(mask)
 
 
-def _converted(content: Image, channels: int, notes: list[str]) -> Image:
-    """Colours to brightness or grey to colours, as the memory needs it."""
+def _converted(content: NDArray[Any], channels: int, notes: list[str]) -> Sequence[NDArray[Any]]:
+    """Planes of colour turned to brightness, or of grey to colours, as the memory needs it."""
     if len(content) == channels:
-        return content
+        return list(content)
     if channels == 1:
         notes.append("Colours were turned into brightness, which is what the prior imagines.")
-        return _brightness(content)[None]
+        return [_brightness(content)]
     if len(content) == 1:
         notes.append(f"The grey image was repeated in {channels} channels for the prior.")
-        return np.repeat(content, channels, axis=0)
+        return [content[0]] * channels
     raise InputError(f"an image of {len(content)} channels cannot be given to one of {channels}")
 
 
-def _rescaled(content: Image, top: float | None, notes: list[str]) -> Image:
-    """Values to [0, 1]: by the format's range, as they are, or by their own range."""
+def _scale(
+    planes: Sequence[NDArray[Any]], top: float | None, notes: list[str]
+) -> Callable[[NDArray[Any]], Image]:
+    """How values come to [0, 1]: by the format's range, as they are, or by their own range."""
     if top is not None:
-        return content / np.float32(top)
-    low, high = float(content.min()), float(content.max())
+        return lambda plane: np.asarray(plane / np.float32(top), np.float32)
+    low = float(np.float32(min(plane.min() for plane in planes)))
+    high = float(np.float32(max(plane.max() for plane in planes)))
     if low >= 0 and high <= 1:
-        return content
+        return _plane
     notes.append(f"Values from {low:g} to {high:g} were rescaled to 0 to 1.")
-    return np.asarray(np.clip((content - low) / (high - low or 1.0), 0.0, 1.0), np.float32)
+    return lambda plane: np.asarray(
+        np.clip((_plane(plane) - low) / (high - low or 1.0), 0.0, 1.0), np.float32
+    )
 
 
 def _within(shape: tuple[int, ...], cell: tuple[int, int], limit: tuple[int, int]) -> Size:
-    """The size of an image reduced to ``limit``, in whole cells, or its own if it is smaller."""
+    """The size of an image in cells of one pixel, reduced to ``limit``; else its own."""
     height, width = shape
     factor = min(limit[0] / height, limit[1] / width)
-    if factor >= 1:
+    if factor >= 1 or cell != (1, 1):
         return height, width
-    fitted = [max(c, round(n * factor) // c * c) for n, c in zip(shape, cell, strict=True)]
-    return fitted[0], fitted[1]
+    return max(1, round(height * factor)), max(1, round(width * factor))
 
 
-def _resized(content: Image, mask: Mask, size: Size, notes: list[str]) -> tuple[Image, Mask]:
-    """Averages of the content; a smaller pixel is target when any part of it was."""
-    if mask.shape == size:
-        return content, mask
-    from PIL.Image import Resampling, fromarray
+@dataclass(frozen=True)
+class _Resizing:
+    """From one size to another: averages of the content; any part of a smaller pixel counts."""
 
+    before: Size
+    size: Size
+
+    @property
+    def smaller(self) -> bool:
+        return self.size[0] <= self.before[0] and self.size[1] <= self.before[1]
+
+    def plane(self, plane: Image) -> Image:
+        if self.size == self.before:
+            return plane
+        from PIL.Image import Resampling, fromarray
+
+        how = Resampling.BOX if self.smaller else Resampling.BILINEAR
+        return np.asarray(fromarray(plane).resize(self.size[::-1], how), np.float32)
+
+    def mask(self, mask: Mask) -> Mask:
+        if self.size == self.before:
+            return mask
+        return self.plane(mask.astype(np.float32)) > (1e-4 if self.smaller else 0.5)
+
+
+def _resizing(before: tuple[int, ...], size: Size, notes: list[str]) -> _Resizing:
     if min(size) < 1:
         raise InputError(f"size={size[0]},{size[1]}: give at least 1,1")
-    before = mask.shape
-    smaller = size[0] <= before[0] and size[1] <= before[1]
-    how = Resampling.BOX if smaller else Resampling.BILINEAR
-
-    def resize(plane: Image) -> Image:
-        return np.asarray(fromarray(plane).resize((size[1], size[0]), how), np.float32)
-
-    notes.append(
-        f"The image was {'reduced' if smaller else 'brought'} from {before[0]}x{before[1]} to "
-        f"{size[0]}x{size[1]} pixels; a pixel is target when "
-        f"{'any part' if smaller else 'most'} of it was."
-    )
-    share = resize(mask.astype(np.float32))
-    mask = np.asarray(share > (1e-4 if smaller else 0.5))
-    return np.stack([resize(plane) for plane in content]).clip(0, 1), mask
-
-
-def _trimmed(
-    content: Image, mask: Mask, cell: tuple[int, int], notes: list[str]
-) -> tuple[Image, Mask]:
-    """Rows and columns that fill no whole cell are cut off at the bottom and on the right."""
-    over = [n % c for n, c in zip(mask.shape, cell, strict=True)]
-    height, width = (n - rest for n, rest in zip(mask.shape, over, strict=True))
-    if min(height, width) < 1:
-        raise InputError(
-            f"cell={cell[0]},{cell[1]} is larger than the image of {mask.shape[0]}x{mask.shape[1]}"
-        )
-    if any(over):
+    resizing = _Resizing((before[0], before[1]), size)
+    if resizing.size != resizing.before:
+        part = "any part" if resizing.smaller else "most"
         notes.append(
-            f"{over[0]} rows at the bottom and {over[1]} columns on the right fill no whole cell "
-            "and were cut off."
+            f"The image was {'reduced' if resizing.smaller else 'brought'} from {before[0]}x"
+            f"{before[1]} to {size[0]}x{size[1]} pixels; a pixel is target when {part} of it was."
         )
-    return np.ascontiguousarray(content[:, :height, :width]), mask[:height, :width]
+    return resizing

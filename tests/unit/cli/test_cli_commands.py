@@ -72,6 +72,21 @@ def test_a_plain_memory_is_said_to_run_the_paper_preset(capfd: Captured) -> None
     assert "warning" not in capfd.readouterr().err
 
 
+def test_a_large_picture_is_searched_in_cells_of_its_own_pixels(capfd: Captured) -> None:
+    pixels = np.full((1190, 1600), 30, np.uint8)
+    pixels[250:520, 400:820] = 230
+    Image.fromarray(pixels).save("large.png")
+    assert run("search --image large.png --above 100 --policy gp --budget 30 --cell 100,100") == 0
+    assert "12x16 cells" in capfd.readouterr().err
+    results = json.loads(Path("search/results.json").read_text())
+    assert (results["size"], results["cell"], results["cells"]) == (
+        [1190, 1600],
+        [100] * 2,
+        [12, 16],
+    )
+    assert results["rows"][0]["targets"] == 4 * 5
+
+
 def test_search_takes_a_quarter_of_the_cells_by_default(capfd: Captured) -> None:
     np.save("area.npy", np.eye(16))
     mask = np.eye(16, dtype=bool)

@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from engram import InputError
+from engram.tasks.cutting import Cut
 from engram.tasks.raster import raster_task
 
 
@@ -110,29 +111,78 @@ def test_other_ranges_are_rescaled_and_thresholds_stay_in_their_units(tmp_path: 
     assert raster_task(sixteen, above=30000).task.target.sum() == 32
 
 
-def test_large_images_are_reduced_in_whole_cells_and_lose_no_target(tmp_path: Path) -> None:
+def test_large_images_of_one_pixel_cells_are_reduced_and_lose_no_target(tmp_path: Path) -> None:
     pixels = np.zeros((300, 200), np.uint8)
     pixels[17, 33] = 255
     path = _image(tmp_path / "large.png", pixels)
-    raster = raster_task(path, above=100, cell=(4, 4), limit=(64, 64))
+    raster = raster_task(path, above=100, limit=(64, 64))
     grid = raster.task.grid
-    assert (grid.height, grid.width) == (64, 40)
+    assert (grid.height, grid.width) == (64, 43)
     assert raster.task.targets == 1
-    assert any("from 300x200 to 64x40" in note for note in raster.notes)
+    assert any("from 300x200 to 64x43" in note for note in raster.notes)
+
+
+def test_cells_are_of_the_images_own_pixels(tmp_path: Path) -> None:
+    """What is kept follows the cells, what was found stays exact."""
+    pixels = np.zeros((300, 410, 3), np.uint8)
+    pixels[:, :205] = (90, 60, 30)
+    pixels[117:120, 230:232] = 255
+    path = _image(tmp_path / "large.png", pixels)
+    raster = raster_task(path, above=200, cell=(100, 10), limit=(64, 64), channels=3)
+    task, grid = raster.task, raster.task.grid
+    assert (grid.rows, grid.cols, grid.cell) == (3, 41, (8, 8))
+    assert (raster.cut.size, raster.cut.cell) == ((300, 410), (100, 10))
+    assert task.targets == 1
+    assert task.outcomes[grid.index((1, 23))] == pytest.approx(6 / 1000)
+    assert task.measure((1, 23)).outcome == pytest.approx(6 / 1000)
+    assert task.target[grid.block((1, 23))].sum() == task.target.sum() == 2
+    left = np.array([90, 60, 30]) / 255
+    np.testing.assert_allclose(task.measure((2, 3)).content.mean(axis=(1, 2)), left, atol=1e-6)
+    assert "Cells of 100x10 pixels of the image: 3x41 cells." in raster.notes
+    assert "Of each cell 8x8 averages are kept." in raster.notes
 
 
 def test_size_is_taken_at_its_word(square: Path) -> None:
     raster = raster_task(square, above=100, size=(48, 40), limit=(8, 8))
     assert (raster.task.grid.height, raster.task.grid.width) == (48, 40)
     assert 100 < raster.task.target.sum() < 180
-    with pytest.raises(InputError, match="cannot be cut into cells of 5x5"):
-        raster_task(square, above=100, size=(24, 21), cell=(5, 5))
+    cells = raster_task(square, above=100, size=(48, 40), cell=(24, 20)).task.grid
+    assert (cells.rows, cells.cols) == (2, 2)
 
 
-def test_rows_that_fill_no_cell_are_cut_off_and_named(square: Path) -> None:
-    raster = raster_task(square, above=100, cell=(5, 6))
-    assert (raster.task.grid.height, raster.task.grid.width) == (20, 18)
-    assert any("4 rows" in note and "2 columns" in note for note in raster.notes)
+def test_cells_that_stick_out_are_filled_up_and_named(square: Path) -> None:
+    """24x20 pixels in cells of 5x6; the target ends in column 12, so make one at the edge."""
+    pixels = np.asarray(Image.open(square)).copy()
+    pixels[20:, 18:] = 200
+    raster = raster_task(_image(square, pixels), above=100, cell=(5, 6))
+    task = raster.task
+    assert (task.grid.rows, task.grid.cols) == (5, 4)
+    assert (task.grid.height, task.grid.width) == (25, 24)
+    assert task.outcomes[-1] == 1.0  # all of the picture's own pixels in it
+    assert task.target[:24, :20].sum() == task.target.sum() == 36 + 8
+    assert task.content[0, -1, -1] == pytest.approx(200 / 255)
+    assert any("1 rows and 4 columns beyond the image" in note for note in raster.notes)
+
+
+@pytest.mark.parametrize(
+    ("cell", "kept"), [((7, 9), (7, 8)), ((13, 4), (8, 4)), ((50, 60), (8, 8))]
+)
+def test_what_is_kept_agrees_with_the_pixels(
+    tmp_path: Path, cell: tuple[int, int], kept: tuple[int, int]
+) -> None:
+    rng = np.random.default_rng(0)
+    mask = rng.random((97, 120)) < 0.002
+    cut = Cut((97, 120), cell)
+    assert cut.kept == kept
+    shares = cut.shares(mask).reshape(cut.rows, cut.cols)
+    small = cut.target(mask)
+    assert small.shape == (cut.rows * kept[0], cut.cols * kept[1])
+    for row in range(cut.rows):
+        for col in range(cut.cols):
+            own = mask[row * cell[0] : (row + 1) * cell[0], col * cell[1] : (col + 1) * cell[1]]
+            assert shares[row, col] == own.mean()
+            shown = small[row * kept[0] : (row + 1) * kept[0], col * kept[1] : (col + 1) * kept[1]]
+            assert shown.any() == own.any()
 
 
 @pytest.mark.parametrize(
@@ -143,6 +193,10 @@ def test_rows_that_fill_no_cell_are_cut_off_and_named(square: Path) -> None:
         ({"above": 3}, "every pixel is"),
         ({"above": 100, "cell": (30, 1)}, "larger than the image"),
         ({"above": 100, "cell": (0, 1)}, "cell=0,1"),
+        (
+            {"above": 100, "cell": (2, 2), "size": (400, 400)},
+            "200x200 cells; at most 20,000 .* 13,13",
+        ),
     ],
 )
 def test_bad_requests_are_named(square: Path, options: dict[str, Any], complaint: str) -> None:

@@ -1,0 +1,122 @@
+"""A picture cut into cells of its own pixels, of any size: what a search keeps of each cell.
+
+What a search costs should follow its cells, not the pixels of a picture. A cell keeps at most
+``DETAIL`` x ``DETAIL`` averages of its content, and the exact share of its pixels that are
+target. Cells that stick out over the edge are filled up with the edge; their shares count the
+picture's own pixels alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engram.errors import InputError
+
+Image = NDArray[np.float32]
+Mask = NDArray[np.bool_]
+Size = tuple[int, int]
+
+DETAIL = 8
+"""Averages per side that are kept of a cell's content."""
+MOST = 20_000
+"""Cells of several pixels that are searched; what a process and a memory need grows with them."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A picture of ``size`` pixels in cells of ``cell`` pixels, both (height, width)."""
+
+    size: Size
+    cell: Size
+
+    def __post_init__(self) -> None:
+        (height, width), (h, w) = self.size, self.cell
+        if h > height or w > width:
+            raise InputError(f"cell={h},{w} is larger than the image of {height}x{width}")
+        if self.rows * self.cols > MOST and (h, w) != (1, 1):
+            step = int(np.ceil(np.sqrt(height * width / 1024)))
+            raise InputError(
+                f"cell={h},{w} cuts the image of {height}x{width} pixels into {self.rows}x"
+                f"{self.cols} cells; at most {MOST:,} can be searched: give larger cells (for "
+                f"instance {step},{step}), or reduce the image first (--size H,W)"
+            )
+
+    @property
+    def rows(self) -> int:
+        return -(-self.size[0] // self.cell[0])
+
+    @property
+    def cols(self) -> int:
+        return -(-self.size[1] // self.cell[1])
+
+    @property
+    def over(self) -> Size:
+        """Rows and columns by which the last cells stick out."""
+        return (
+            self.rows * self.cell[0] - self.size[0],
+            self.cols * self.cell[1] - self.size[1],
+        )
+
+    @property
+    def kept(self) -> Size:
+        """Height and width of what is kept of a cell."""
+        return min(self.cell[0], DETAIL), min(self.cell[1], DETAIL)
+
+    def content(self, plane: Image) -> Image:
+        """(H, W) -> (rows * kept, cols * kept): averages, the edge filled up."""
+        if any(self.over):
+            plane = np.pad(plane, [(0, n) for n in self.over], mode="edge")
+        if self.kept == self.cell:
+            return plane
+        from PIL.Image import Resampling, fromarray
+
+        size = (self.cols * self.kept[1], self.rows * self.kept[0])
+        return np.asarray(fromarray(plane).resize(size, Resampling.BOX), np.float32)
+
+    def target(self, mask: Mask) -> Mask:
+        """(H, W) -> (rows * kept, cols * kept): True where any part is target."""
+        for axis in (0, 1):
+            mask = np.logical_or.reduceat(mask, self._starts(axis), axis=axis)
+        beyond = [
+            self.rows * self.kept[0] - mask.shape[0],
+            self.cols * self.kept[1] - mask.shape[1],
+        ]
+        return np.pad(mask, [(0, n) for n in beyond])
+
+    def _starts(self, axis: int) -> NDArray[np.intp]:
+        """First row (or column) of everything that is kept and lies within the picture."""
+        count = (self.rows, self.cols)[axis]
+        cell, kept = self.cell[axis], self.kept[axis]
+        inside = np.arange(kept) * cell // kept
+        starts = (np.arange(count)[:, None] * cell + inside).ravel()
+        return starts[starts < self.size[axis]]
+
+    def shares(self, mask: Mask) -> NDArray[np.float64]:
+        """(rows * cols,) share of target among the picture's pixels of every cell."""
+        counts = mask
+        for axis in (0, 1):
+            starts = np.arange(0, self.size[axis], self.cell[axis])
+            counts = np.add.reduceat(counts, starts, axis=axis, dtype=np.int64)
+        heights, widths = np.full(self.rows, self.cell[0]), np.full(self.cols, self.cell[1])
+        heights[-1] -= self.over[0]
+        widths[-1] -= self.over[1]
+        return np.asarray(counts / np.outer(heights, widths), np.float64).ravel()
+
+    @property
+    def notes(self) -> list[str]:
+        """What was done, in words; nothing for cells that are kept as they are."""
+        (h, w), (down, right) = self.cell, self.over
+        said = []
+        if (h, w) != (1, 1):
+            said.append(f"Cells of {h}x{w} pixels of the image: {self.rows}x{self.cols} cells.")
+        if self.kept != self.cell:
+            said.append(f"Of each cell {self.kept[0]}x{self.kept[1]} averages are kept.")
+        if down or right:
+            said.append(
+                f"The last cells reach {down} rows and {right} columns beyond the image; they are "
+                "filled up with its edge, which counts as no target."
+            )
+        return said
