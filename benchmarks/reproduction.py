@@ -3,7 +3,8 @@
     python benchmarks/reproduction.py [--take DIR ...]
 
 ``--take`` first takes the result files and figures of runs of ``engram bench paper --out DIR``;
-what is kept of experiments that were not run stays. The page says which commit made what.
+what is kept of experiments that were not run stays. The page says which commit made what. Rates
+and differences are computed again from the rows kept; a page that they do not give is not made.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import shutil
 from pathlib import Path
 
 from engram._writing import write_file
+from engram.bench.paper.kept import differing
 from engram.bench.paper.page import page
 from engram.bench.paper.run import read_digests
 
@@ -58,6 +60,11 @@ def main() -> None:
     digests = read_digests(KEPT)
     if not digests:
         raise SystemExit(f"no result files in {KEPT}; give --take DIR")
+    for name, digest in digests.items():
+        for part, kept in digest["parts"].items():
+            faults = differing(kept)
+            if faults:
+                raise SystemExit(f"{name} {part}: the rows kept do not give {'; '.join(faults)}")
     write_file(DOCS / "reproduction.md", page(digests, links(digests)))
 
 

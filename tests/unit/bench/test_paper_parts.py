@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,15 @@ from engram.bench.paper.digest import digest, rounded, shown_pairs
 from engram.bench.paper.experiments import Experiment, Part
 from engram.bench.paper.figures import VIEWS as DRAWN
 from engram.bench.paper.jobs import Clock, Job, guess, plan_of, prepare
+from engram.bench.paper.kept import as_text, differing
 from engram.bench.paper.memories import noise_memory
 from engram.bench.paper.page import page
+from engram.bench.paper.presets import preset_of
 from engram.bench.paper.published import UPDATED, Published
 from engram.bench.paper.sequence import SequencePlan
 from engram.bench.paper.tables import VIEWS as TABLED
 from engram.bench.paper.tables import rate_table, tables_of
-from engram.bench.paper.verdicts import AGREE, BEYOND, DIFFER, UNSETTLED, verdict, words
+from engram.bench.paper.verdicts import AGREE, BEYOND, OPPOSITE, SAME, UNSETTLED, verdict, words
 from engram.bench.tables import csv_text, latex
 from engram.bench.units import run_unit
 from engram.experience import posterior_samples
@@ -226,6 +229,7 @@ def _results(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {**about, "options": options, "rows": rows}
 
 
+MACHINE = {"cores": 2, "processor": "p", "memory_gb": 1, "python": "3", "torch": "2"}
 EXPERIMENT = replace(EXPERIMENTS["balls-digits"], views=("rates", "distances"))
 
 
@@ -254,17 +258,60 @@ def test_a_digest_is_small_and_names_no_folders() -> None:
     assert pairs == [("gp", "diffatd")]
 
 
+def test_the_rows_kept_give_the_figures_again() -> None:
+    made = _made(0.2, 0.01)
+    again = json.loads(as_text(made))
+    assert again == json.loads(json.dumps(made))
+    part = again["parts"][""]
+    assert len(part["rows"]) == 24
+    assert as_text(made).count('\n    {"policy"') == 24  # one a line
+    assert part["rows"][0].keys() >= {"policy", "task", "seed", "sr", "objects", "evidence"}
+    assert not differing(part)
+    part["rows"][0]["sr"]["150"] += 0.1
+    assert differing(part) == [
+        "SR of em-ptdm at 150",
+        "em-ptdm - diffatd at 150",
+        "em-ptdm - gp at 150",
+    ]
+    part["rows"] = part["rows"][3:]  # a task less
+    assert "SR of gp at 150" in differing(part)
+    assert "Rows were not kept" not in page({"balls-digits": {**made, "machine": MACHINE}}, {})
+    del made["parts"][""]["rows"]
+    text = page({"balls-digits": {**made, "machine": MACHINE}}, {})
+    assert "Rows were not kept of balls-digits." in text
+
+
+def test_only_the_papers_preset_is_said_to_be_as_in_the_paper() -> None:
+    """The default preset is another engine; its differences have the paper's sign or not."""
+    part = _made(0.2, 0.01)["parts"][""]
+    assert [preset_of(p, part) for p in ("em-ptdm", "gp", "em-ptdm[preset=paper,a=5]")] == [
+        "default",
+        "-",
+        "paper",
+    ]
+    assert preset_of("em-ptdm, memory updated", part) == "default"
+    relation, said = words(published.BALLS, part)[0]
+    assert relation == SAME
+    assert said.startswith("`em-ptdm` (default) is above `diffatd` (default) at 150 (+0.2")
+    part["options"]["preset"] = "paper"
+    assert words(published.BALLS, part)[0][0] == AGREE
+    assert words(published.BALLS, _made(-0.2, 0.01)["parts"][""])[0][0] == OPPOSITE
+
+
+def test_every_row_of_every_table_names_its_preset() -> None:
+    for named in tables_of(EXPERIMENT, _made(0.2, 0.01)):
+        assert named.table[0][1] == "preset"
+        assert {line[1] for line in named.table[1]} <= {"default", "-"}
+
+
 def test_words_say_what_the_intervals_say() -> None:
     source = published.BALLS
     clear = words(source, _made(0.2, 0.01)["parts"][""])
-    assert clear[0][0] == AGREE
-    assert clear[0][1].startswith("`em-ptdm` is above `diffatd` at 150 (+0.2")
     assert clear[0][1].endswith("; the paper has +0.120.")
     assert clear[1][0] == BEYOND
     assert "not told apart from `gp`" in clear[1][1]
     assert "paper" not in clear[1][1]
-    relation, against = words(source, _made(-0.2, 0.01)["parts"][""])[0]
-    assert relation == DIFFER
+    _, against = words(source, _made(-0.2, 0.01)["parts"][""])[0]
     assert "below `diffatd`" in against
     relation, unclear = words(source, _made(0.0, 0.2)["parts"][""])[0]
     assert relation == UNSETTLED
@@ -275,10 +322,10 @@ def test_words_say_what_the_intervals_say() -> None:
 def test_tables_stand_beside_the_papers(tmp_path: Path) -> None:
     made = _made(0.2, 0.01)
     head, lines = rate_table(published.BALLS, made["parts"][""])
-    assert head == ["policy", "paper, 150", "ours, 150"]
-    assert lines[0][1] == "0.556 (48%)"
-    assert lines[2][1] == "-"
-    assert rate_table(None, made["parts"][""])[0] == ["policy", "ours, 150"]
+    assert head == ["policy", "preset", "paper, 150", "ours, 150"]
+    assert lines[0][2] == "0.556 (48%)"
+    assert lines[2][2] == "-"
+    assert rate_table(None, made["parts"][""])[0] == ["policy", "preset", "ours, 150"]
     for named in tables_of(EXPERIMENT, made):
         assert {len(line) for line in named.table[1]} == {len(named.table[0])}
         assert csv_text(named.table).count("\n") == len(named.table[1]) + 1
@@ -289,8 +336,7 @@ def test_tables_stand_beside_the_papers(tmp_path: Path) -> None:
 
 
 def test_a_page_says_which_experiments_are_quick_and_of_which_commit() -> None:
-    machine = {"cores": 2, "processor": "p", "memory_gb": 1, "python": "3", "torch": "2"}
-    whole = {**_made(0.2, 0.01), "machine": machine}
+    whole = {**_made(0.2, 0.01), "machine": MACHINE}
     quick = {**whole, "quick": True, "commit": "d"}
     text = page({"balls-digits": whole, "balls-universal": quick}, {})
     assert "Commit `c`: balls-digits." in text

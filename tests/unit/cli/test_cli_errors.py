@@ -166,7 +166,10 @@ BAD = {
     "bench of species without a file": ("bench run species", "--data records.csv.gz"),
     "bench of an absent file": ("bench run tumour --data absent.npz", "at absent.npz"),
     "bench of a file given twice": (f"{TILES} --data ./tiles.npz", "given twice"),
-    "bench of another kind of file": ("bench run tumour --data file", "cannot read file as a NumPy file"),
+    "bench of another kind of file": (
+        "bench run tumour --data file",
+        "cannot read file as a NumPy file",
+    ),
     "bench beyond the last task": (f"{TILES} --size 16 --budget 3", "has 6 tasks; end at 6"),
     "bench of tiles of another size": (f"{TILES} --tasks 0:2", "16x16 pixels of 3 channels"),
     "bench of tiles that are not square": (f"{TILES} --size 16,8", "size='16,8'"),

@@ -1,4 +1,4 @@
-"""The small file kept of an experiment: who made it, how, and the statistics, without the rows."""
+"""The small file kept of an experiment: who made it, how, the statistics and what they are of."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from engram.bench.paper.experiments import Experiment
+from engram.bench.paper.kept import kept_rows
 from engram.bench.tables import interval, labels, paired, paired_by, per_task, summarise, trials
 from engram.bench.units import Row
 
@@ -80,7 +81,10 @@ def _part(
     for view, more in VIEWS.items():
         if view in experiment.views:
             out[view] = more(experiment, rows, at)
-    return rounded(out)  # type: ignore[no-any-return]
+    small: Results = rounded(out)
+    if found is not None:  # the rows of all parts together are theirs
+        small["rows"] = kept_rows(rows)
+    return small
 
 
 def _cell(cell: Results) -> Results:

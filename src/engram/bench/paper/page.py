@@ -8,6 +8,7 @@ from typing import Any
 from engram.bench.paper.catalogue import EXPERIMENTS
 from engram.bench.paper.experiments import Experiment
 from engram.bench.paper.jobs import LeftOut
+from engram.bench.paper.presets import preset_of
 from engram.bench.paper.tables import tables_of
 from engram.bench.paper.verdicts import (
     ABOVE,
@@ -34,6 +35,12 @@ memory), each beside the paper's own row.
 * **±** is half of the 95 % interval over tasks (Student). Differences are paired task by task; a
   policy is *above* or *below* another when the interval of the difference leaves out zero, and
   *not told apart* otherwise; p is that of the paired test, uncorrected for the many comparisons.
+* **preset** is the engine behind a row: `paper` follows the paper's algorithms, `default` is this
+  package's own engine, for its rivals too. Only of the paper's preset it is said that something is
+  as in the paper or unlike it; of the default it is said whether a difference has the paper's sign.
+* **Rows**: the result file of an experiment (benchmarks/results/paper) keeps its rows, one for each
+  policy, task and seed, from which rates and differences are computed again when this page is made;
+  experiments whose rows were not kept are named.
 """
 
 
@@ -80,6 +87,13 @@ def _origin(digests: Mapping[str, dict[str, Any]]) -> str:
             f"**A quick run{which}: a few tasks and small budgets, to see that everything works. "
             "It says little about how good anything is.**"
         )
+    bare = [
+        name
+        for name, digest in digests.items()
+        if any(part["options"] and "rows" not in part for part in digest["parts"].values())
+    ]
+    if bare:
+        lines.append(f"Rows were not kept of {', '.join(bare)}.")
     unfinished = [name for name, digest in digests.items() if not digest["complete"]]
     if unfinished:
         lines.append(f"**Unfinished: {', '.join(unfinished)}.**")
@@ -92,6 +106,7 @@ def overview(digests: Mapping[str, dict[str, Any]]) -> Table:
         "experiment",
         "paper",
         "policy",
+        "preset",
         "tasks",
         "budget",
         "gap closed, paper",
@@ -124,6 +139,7 @@ def overview(digests: Mapping[str, dict[str, Any]]) -> Table:
                     " ".join(filter(None, (name, part_name))),
                     experiment.where,
                     lead,
+                    preset_of(lead, part),
                     str(part["rates"][lead][str(budget)]["n"]),
                     str(budget),
                     theirs,

@@ -15,6 +15,7 @@ from engram.bench.paper.digest import digest
 from engram.bench.paper.experiments import Experiment
 from engram.bench.paper.figures import figures_of
 from engram.bench.paper.jobs import Clock, Job, LeftOut, folder_of
+from engram.bench.paper.kept import as_text
 from engram.bench.paper.page import page
 from engram.bench.paper.tables import tables_of
 from engram.bench.runner import RESULTS, Engine, read_results, run_bench
@@ -137,8 +138,7 @@ def _results(out: Path, experiment: Experiment, quick: bool) -> dict[str, dict[s
 
 def write_digest(folder: Path, made: dict[str, Any]) -> None:
     """One small readable file per experiment."""
-    text = json.dumps(made, indent=1, allow_nan=False)
-    write_file(folder / f"{made['experiment']}.json", text + "\n")
+    write_file(folder / f"{made['experiment']}.json", as_text(made))
 
 
 def read_digests(folder: Path) -> dict[str, dict[str, Any]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from engram.bench.paper import published
 from engram.bench.paper.experiments import Experiment
+from engram.bench.paper.presets import NONE, preset_of, presets_of
 from engram.bench.paper.published import Published
 from engram.bench.paper.verdicts import paper_difference, verdict
 from engram.bench.tables import Table, plus_minus
@@ -62,19 +63,19 @@ def rate_table(source: Published | None, part: Digest) -> Table:
     """SR per policy: the paper's (where it has one at that budget) and ours, per budget."""
     at = part["at"]
     with_paper = [b for b in at if _paper_has(source, b)]
-    head = ["policy"]
+    head = ["policy", "preset"]
     for b in at:
         head += [f"paper, {b}"] * (b in with_paper) + [f"ours, {b}"]
     lines = []
     for policy, cells in part["rates"].items():
-        line = [policy]
+        line = [policy, preset_of(policy, part)]
         for b in at:
             line += [_paper_rate(source, policy, b)] * (b in with_paper)
             cell = cells[str(b)]
             line.append(f"{plus_minus(cell)} ({cell['gap_closed']:.0%})")
         lines.append(line)
     chance = next(iter(part["rates"].values()))
-    line = ["(random, expected)"]
+    line = ["(random, expected)", NONE]
     for b in at:
         line += ["-"] * (b in with_paper) + [f"{chance[str(b)]['random']:.3f} (0%)"]
     return head, [*lines, line]
@@ -95,7 +96,7 @@ def _paper_rate(source: Published | None, policy: str, budget: int) -> str:
 
 def pair_table(source: Published | None, part: Digest) -> Table:
     """One line per difference and budget."""
-    head = ["difference of SR", "budget", "paper", "ours", "p", "+/=/-", "verdict"]
+    head = ["difference of SR", "preset", "budget", "paper", "ours", "p", "+/=/-", "verdict"]
     lines = []
     for pair in part["paired"]:
         if pair["mean"] is None:
@@ -104,6 +105,7 @@ def pair_table(source: Published | None, part: Digest) -> Table:
         lines.append(
             [
                 f"{pair['policy']} - {pair['minus']}",
+                presets_of(pair, part),
                 str(pair["budget"]),
                 "-" if theirs is None else f"{theirs:+.3f}",
                 plus_minus(pair, "+"),
@@ -117,8 +119,9 @@ def pair_table(source: Published | None, part: Digest) -> Table:
 
 def _objects(experiment: Experiment, digest: Digest) -> list[Named]:
     parts = digest["parts"]
-    policies = [*next(iter(parts.values()))["objects"]["found"]]
-    head = ["task", "targets", *policies]
+    first = next(iter(parts.values()))
+    policies = [*first["objects"]["found"]]
+    head = ["task", "targets", *(_column(policy, first) for policy in policies)]
     lines = [
         [
             name,
@@ -127,15 +130,22 @@ def _objects(experiment: Experiment, digest: Digest) -> list[Named]:
         ]
         for name, part in parts.items()
     ]
-    at = next(iter(parts.values()))["at"][-1]
+    at = first["at"][-1]
     caption = f"{experiment.title}: mean number touched within {at} measurements"
     return [Named(_stem(experiment), caption, (head, lines))]
+
+
+def _column(policy: str, part: Digest) -> str:
+    """The head of a column about a policy."""
+    preset = preset_of(policy, part)
+    return policy if preset == NONE else f"{policy} ({preset})"
 
 
 def _cost(experiment: Experiment, digest: Digest) -> list[Named]:
     head = [
         "area",
         "policy",
+        "preset",
         "s/observation",
         "evaluations/observation",
         "peak MB",
@@ -158,6 +168,7 @@ def _cost(experiment: Experiment, digest: Digest) -> list[Named]:
                 [
                     name.removesuffix("-paper"),
                     policy,
+                    preset_of(policy, part),
                     f"{seconds:.3f}",
                     f"{cost['network_evaluations_per_observation']:.2f}",
                     f"{cost['peak_rss_mb']:.0f}",
@@ -174,12 +185,12 @@ def _trials(experiment: Experiment, digest: Digest) -> list[Named]:
     found = []
     for name, part in digest["parts"].items():
         heading, source = _heading(experiment, name), experiment.reported(name)
-        head = ["policy"]
+        head = ["policy", "preset"]
         for b in part["at"]:
             head += [f"paper, {b}", f"ours, {b}"]
         lines = []
         for policy, cells in part["trials"].items():
-            line = [policy]
+            line = [policy, preset_of(policy, part)]
             for b in part["at"]:
                 line += [_paper_trials(source, policy, b), _mean_sd(**cells[str(b)])]
             lines.append(line)
@@ -213,10 +224,11 @@ def _distances(experiment: Experiment, digest: Digest) -> list[Named]:
     found = []
     for name, part in digest["parts"].items():
         at = str(part["at"][-1])
-        head = ["policy", f"SR at {at}", *titles.values()]
+        head = ["policy", "preset", f"SR at {at}", *titles.values()]
         lines = [
             [
                 policy,
+                preset_of(policy, part),
                 plus_minus(part["rates"][policy][at]),
                 *(_spread(means.get(n), 4) for n in titles),
             ]
@@ -232,8 +244,11 @@ def _positions(experiment: Experiment, digest: Digest) -> list[Named]:
     for name, part in digest["parts"].items():
         positions = part["positions"]
         count = len(next(iter(positions.values())))
-        head = ["policy", *(f"task {i + 1}" for i in range(count))]
-        lines = [[policy, *(plus_minus(cell) for cell in row)] for policy, row in positions.items()]
+        head = ["policy", "preset", *(f"task {i + 1}" for i in range(count))]
+        lines = [
+            [policy, preset_of(policy, part), *(plus_minus(cell) for cell in row)]
+            for policy, row in positions.items()
+        ]
         caption = (
             f"{_heading(experiment, name)}: success rate at {part['at'][-1]} measurements, by "
             "place in the sequence"
@@ -245,9 +260,14 @@ def _positions(experiment: Experiment, digest: Digest) -> list[Named]:
 def _evidence(experiment: Experiment, digest: Digest) -> list[Named]:
     parts = digest["parts"]
     policies = list(dict.fromkeys(p for part in parts.values() for p in part["evidence"]))
-    head = ["policy", *(name or "mean" for name in parts)]
+    first = next(iter(parts.values()))
+    head = ["policy", "preset", *(name or "mean" for name in parts)]
     lines = [
-        [policy, *(_spread(part["evidence"].get(policy), 3) for part in parts.values())]
+        [
+            policy,
+            preset_of(policy, first),
+            *(_spread(part["evidence"].get(policy), 3) for part in parts.values()),
+        ]
         for policy in policies
     ]
     caption = (

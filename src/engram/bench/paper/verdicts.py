@@ -1,7 +1,8 @@
-"""What an source shows, in words that are computed from the intervals.
+"""What an experiment shows, in words that are computed from the intervals.
 
 A difference is *above* or *below* when its 95 % interval leaves out zero, otherwise the two
-policies are *not told apart*. Nothing else is claimed.
+policies are *not told apart*. Nothing else is claimed, and nothing is called the paper's but what
+the paper's own preset did.
 """
 
 from __future__ import annotations
@@ -9,7 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from engram.bench.paper.presets import NONE, presets_of, with_preset
 from engram.bench.paper.published import Published
+
+PAPER = "paper"
+"""The preset that is the paper's own engine."""
 
 ABOVE, BELOW, OPEN, SINGLE = "above", "below", "not told apart from", "without an interval against"
 
@@ -39,7 +44,14 @@ AGREE, PART, DIFFER, UNSETTLED, BEYOND = (
     "Not settled",
     "Without a counterpart in the paper",
 )
-RELATIONS = (AGREE, PART, DIFFER, UNSETTLED, BEYOND)
+SAME, SAME_PART, OPPOSITE = (
+    "The same sign as the paper's, by another engine than the paper's",
+    "In part the same sign as the paper's, by another engine than the paper's",
+    "The opposite sign to the paper's, by another engine than the paper's",
+)
+RELATIONS = (AGREE, PART, DIFFER, SAME, SAME_PART, OPPOSITE, UNSETTLED, BEYOND)
+OTHER_ENGINE = {AGREE: SAME, PART: SAME_PART, DIFFER: OPPOSITE}
+"""What is said instead where a side of the difference ran another preset than the paper's."""
 
 
 def words(source: Published | None, part: dict[str, Any]) -> list[tuple[str, str]]:
@@ -48,18 +60,21 @@ def words(source: Published | None, part: dict[str, Any]) -> list[tuple[str, str
     for pair in part["paired"]:
         if pair["mean"] is not None:
             groups.setdefault((pair["policy"], pair["minus"]), []).append(pair)
-    return [_sentence(source, p, q, pairs) for (p, q), pairs in groups.items()]
+    return [_sentence(source, part, pairs) for pairs in groups.values()]
 
 
 def _sentence(
-    source: Published | None, policy: str, minus: str, pairs: Sequence[dict[str, Any]]
+    source: Published | None, part: dict[str, Any], pairs: Sequence[dict[str, Any]]
 ) -> tuple[str, str]:
+    policy, minus = (with_preset(pairs[0][side], part) for side in ("policy", "minus"))
     found: dict[str, list[dict[str, Any]]] = {}
     for pair in pairs:
         found.setdefault(verdict(pair), []).append(pair)
-    said = [f"{kind} `{minus}` {_figures(same)}" for kind, same in found.items()]
+    said = [f"{kind} {minus} {_figures(same)}" for kind, same in found.items()]
     relation, theirs = _against_paper(source, pairs)
-    return relation, f"`{policy}` is {'; '.join(said)}{theirs}."
+    if presets_of(pairs[0], part) not in (PAPER, NONE):
+        relation = OTHER_ENGINE.get(relation, relation)
+    return relation, f"{policy} is {'; '.join(said)}{theirs}."
 
 
 def _figures(pairs: Sequence[dict[str, Any]]) -> str:
@@ -100,8 +115,8 @@ def distance_words(part: dict[str, Any]) -> list[str]:
         SINGLE: "without an interval against",
     }
     return [
-        f"{names[pair['distance']]}: `{pair['policy']}` is {kinds[verdict(pair)]} "
-        f"`{pair['minus']}` ({pair['mean']:+.4f})."
+        f"{names[pair['distance']]}: {with_preset(pair['policy'], part)} is "
+        f"{kinds[verdict(pair)]} {with_preset(pair['minus'], part)} ({pair['mean']:+.4f})."
         for pair in part["distances"]["paired"]
     ]
 
@@ -109,9 +124,9 @@ def distance_words(part: dict[str, Any]) -> list[str]:
 def object_words(name: str, part: dict[str, Any]) -> list[str]:
     """One sentence per number of balls: differences in separate targets touched."""
     said = [
-        f"{verdict(pair)} `{pair['minus']}` ({pair['mean']:+.2f})"
+        f"{verdict(pair)} {with_preset(pair['minus'], part)} ({pair['mean']:+.2f})"
         for pair in part["objects"]["paired"]
         if pair["mean"] is not None
     ]
-    lead = part["objects"]["paired"][0]["policy"] if said else ""
-    return [f"{name}: `{lead}` is {'; '.join(said)}."] if said else []
+    lead = with_preset(part["objects"]["paired"][0]["policy"], part) if said else ""
+    return [f"{name}: {lead} is {'; '.join(said)}."] if said else []
