@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+import reprlib
+from typing import Any
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 80
+_SHORT.maxlong = 40
+
+
+def shown(value: Any) -> str:
+    """A value as it stands in a message: as Python writes it, but never long."""
+    return _SHORT.repr(value)
+
 
 class EngramError(Exception):
     """Root of every error a caller can provoke; the message names value and remedy."""

@@ -9,16 +9,24 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.errors import InputError
+from engram.errors import InputError, shown
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 Cell = tuple[int, int]
 """(row, column) of a cell, from the top left."""
 
+LARGEST, FINEST = 1e18, 1e-5
+"""Content values are at most this large, and a range is at least this part of them: contents
+are kept in single precision, and their squares have to be finite there."""
+CHEAPEST, DEAREST = 1e-6, 1e12
+"""What a visit may cost."""
+
 
 def whole(value: Any) -> int | None:
     """The value as an int when it is a whole number, else None."""
     try:
+        if isinstance(value, complex | np.complexfloating):
+            return None
         number = int(value)
         return number if number == value else None
     except (TypeError, ValueError, OverflowError):
@@ -69,6 +77,11 @@ class Grid:
             object.__setattr__(self, name, array)
         if not (np.isfinite(cost).all() and (cost > 0).all()):
             raise InputError("cost must be finite and above 0 in every cell")
+        if cost.min() < CHEAPEST or cost.max() > DEAREST:
+            raise InputError(
+                f"cost runs from {cost.min():g} to {cost.max():g}; give {CHEAPEST:g} to "
+                f"{DEAREST:g}, in another unit if need be"
+            )
 
     def _checked_cell(self) -> tuple[int, int]:
         try:
@@ -88,7 +101,14 @@ class Grid:
         except (TypeError, ValueError):
             low = high = np.nan
         if not (np.isfinite(low) and np.isfinite(high) and low < high):
-            raise InputError(f"range={self.range!r}: give two finite numbers, low < high")
+            raise InputError(f"range={shown(self.range)}: give two finite numbers, low < high")
+        largest, span = max(abs(low), abs(high)), high - low
+        if largest > LARGEST or span < max(1 / LARGEST, largest * FINEST):
+            raise InputError(
+                f"range={shown(self.range)}: single precision does not tell such values apart; "
+                f"give numbers up to {LARGEST:g} that differ by {1 / LARGEST:g} and by a "
+                "hundred-thousandth of themselves at least"
+            )
         object.__setattr__(self, "range", (low, high))
 
     @property
@@ -120,10 +140,10 @@ class Grid:
         except (TypeError, ValueError):
             row = col = None
         if row is None or col is None:
-            raise InputError(f"cell {cell!r} is not a pair of whole numbers (row, column)")
+            raise InputError(f"cell {shown(cell)} is not a pair of whole numbers (row, column)")
         if not (0 <= row < self.rows and 0 <= col < self.cols):
             raise InputError(
-                f"cell ({row}, {col}) is outside the grid of {self.rows} rows and {self.cols} "
+                f"cell {shown((row, col))} is outside the grid of {self.rows} rows and {self.cols} "
                 "columns (counted from 0)"
             )
         return row * self.cols + col

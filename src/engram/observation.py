@@ -8,8 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from engram.errors import InputError
+from engram.errors import InputError, shown
 from engram.grid import Cell, Grid
+
+NOISIEST = 1e6
+"""Standard deviations of a content's error are at most so many times the grid's range."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,19 +37,19 @@ class Observation:
         grid.index(cell)
         where = f"cell ({cell[0]}, {cell[1]})"
         outcome = _checked_number(outcome, "outcome", where, 0.0, 1.0)
-        noise = _checked_number(noise, "noise", where, 0.0, np.inf)
+        low, high = grid.range
+        noise = _checked_number(noise, "noise", where, 0.0, NOISIEST * (high - low))
         place = (int(cell[0]), int(cell[1]))
         return cls(place, _checked_content(grid, content, where), outcome, noise)
 
 
 def _checked_number(value: float, name: str, where: str, low: float, high: float) -> float:
     try:
-        number = float(value)
+        number = float(value) if np.asarray(value).dtype.kind in "buif" else np.nan
     except (TypeError, ValueError):
         number = np.nan
     if not np.isfinite(number) or not low <= number <= high:
-        limits = f"[{low:g}, {high:g}]" if np.isfinite(high) else f"{low:g} or more"
-        raise InputError(f"{where}: {name}={value!r} is not a number in {limits}")
+        raise InputError(f"{where}: {name}={shown(value)} is not a number in [{low:g}, {high:g}]")
     return number
 
 
@@ -54,9 +57,13 @@ def _checked_content(grid: Grid, content: ArrayLike, where: str) -> NDArray[np.f
     c, h, w = grid.content_shape
     try:
         with np.errstate(over="ignore"):  # too large for float32 is infinite, refused below
-            array = np.asarray(content, np.float32)
+            given = np.asarray(content)
+            real = given.dtype.kind in "buif"
+            array = np.asarray(given, np.float32) if real else given
     except (TypeError, ValueError) as error:
         raise InputError(f"{where}: content is not an array of numbers: {error}") from error
+    if not real:
+        raise InputError(f"{where}: content holds {given.dtype}; give an array of real numbers")
     if array.size == 1 and c * h * w == 1:
         array = array.reshape(1, 1, 1)
     elif array.shape == (h, w) and c == 1:

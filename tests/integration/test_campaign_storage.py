@@ -16,7 +16,7 @@ from engram.campaign import (
 )
 from engram.campaign.model import Event
 from engram.campaign.overview import overview
-from engram.campaign.storage import parse_url
+from engram.campaign.place import parse_url
 from engram.errors import InputError
 from engram.grid import Grid
 

@@ -25,6 +25,10 @@ _WORDS: dict[str, bool] = {
 }
 
 
+RESERVED = {"name", "grid", "budget", "seed", "memory"}
+"""What every policy is given by the search itself."""
+
+
 def typed(text: str) -> Value:
     """The value a word stands for: on/off, a whole number, a number, or the word itself."""
     if text.lower() in _WORDS:
@@ -77,6 +81,12 @@ class PolicyChoice:
         preset, prior = str(options.pop("preset", preset)), str(options.pop("prior", prior))
         if preset not in PRESETS:
             raise InputError(f"unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")
+        taken = sorted(RESERVED & options.keys())
+        if taken:
+            raise InputError(
+                f"policy {text!r}: {taken[0]} is not an option of a policy; it follows from the "
+                "task and the command's own options"
+            )
         return cls(text, name, preset, prior, tuple(sorted(options.items())))
 
     @property

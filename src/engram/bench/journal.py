@@ -112,8 +112,8 @@ class Journal:
                 if not isinstance(record, dict) or not line.endswith(b"\n"):
                     raise ValueError("not a whole record")
                 if number > 1:
-                    self.rows[record["key"]] = record["row"]
-            except (ValueError, KeyError) as error:
+                    self.rows[str(record["key"])] = record["row"]
+            except (ValueError, KeyError, RecursionError) as error:
                 if number == len(lines):  # the line being written when the run was stopped
                     break
                 raise InputError(
@@ -126,7 +126,10 @@ class Journal:
         self._cut(kept)
 
     def _check(self, header: Mapping[str, Any]) -> None:
-        found = [*differences(header.get("options", {}), self.identity.get("options", {}))]
+        there = header.get("options", {})
+        if not isinstance(there, Mapping):
+            raise InputError(f"line 1 of {self.path} is damaged; discard its results with --fresh")
+        found = [*differences(there, self.identity.get("options", {}))]
         rest = [{k: v for k, v in h.items() if k != "options"} for h in (header, self.identity)]
         found += differences(*rest)
         if found:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import engram
+from engram._files import read_json
 from engram._threads import cores
 from engram._writing import write_file
 from engram.bench.choices import PolicyChoice, Value, parse_policies
@@ -18,6 +19,7 @@ from engram.bench.journal import NAME as JOURNAL
 from engram.bench.journal import Journal
 from engram.bench.pool import run_pool
 from engram.bench.provenance import commit, machine, plug_in_digest
+from engram.bench.rows import check_options, check_rows
 from engram.bench.suites import data_card, get_suite
 from engram.bench.tables import summarise
 from engram.bench.units import NOTES, Row, Unit, run_unit
@@ -205,6 +207,7 @@ def run_bench(
             "folder, or discard those results with --fresh"
         )
     with Journal(out, identity, fresh=fresh) as journal:
+        check_rows([*journal.rows.values()], str(journal.path))
         missing = [unit for unit in units if unit.key not in journal.rows]
         written = time.monotonic()
         try:
@@ -253,14 +256,13 @@ def _write(out: Path, results: dict[str, Any]) -> None:
 def read_results(folder: Path) -> dict[str, Any]:
     """The results of a benchmark, checked to be such."""
     path = folder / RESULTS if folder.is_dir() else folder
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"no results at {path}: {error.strerror or error}") from error
-    except ValueError as error:
-        raise InputError(f"{path} is not valid JSON: {error}") from error
+    if not path.is_file():
+        raise InputError(f"no results at {path}")
+    data = read_json(path)
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise InputError(f"{path} was not written by 'engram bench run' (format {FORMAT})")
     if not data.get("rows"):
         raise InputError(f"{path} holds no rows yet")
+    check_rows(data["rows"], str(path))
+    check_options(data, str(path))
     return data

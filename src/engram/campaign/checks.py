@@ -7,9 +7,25 @@ from numpy.typing import ArrayLike
 from engram.campaign.files import default_content
 from engram.campaign.model import Measurement
 from engram.campaign.state import State
-from engram.errors import InputError
+from engram.errors import InputError, shown
 from engram.grid import Cell, Grid
 from engram.observation import Observation
+
+TEXT = 2000
+"""Characters that a name or a reason may have."""
+
+
+def check_text(value: object, name: str) -> str:
+    """A text that every database keeps as it is: no bytes, no zero, nothing that is not UTF-8."""
+    if not isinstance(value, str):
+        raise InputError(f"{name}={shown(value)}: give a text")
+    if len(value) > TEXT or "\0" in value:
+        raise InputError(f"{name}={shown(value)}: give up to {TEXT} characters, none of them zero")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{name}={shown(value)} is not text in UTF-8; write it anew") from None
+    return value
 
 
 def show(cell: Cell) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import reprlib
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from engram._arrays import check_numbers, read_array, read_arrays
 from engram._files import open_image, read_json, read_text
-from engram.errors import InputError
+from engram.errors import InputError, shown
 from engram.grid import Grid
 from engram.observation import Observation
 
@@ -153,7 +152,7 @@ def _observation(grid: Grid, row: Mapping[str, Any], label: str) -> Observation:
         raise InputError(f"{label}give either content or value")
     cell = row["cell"] if "cell" in row else (row.get("row"), row.get("col"))
     if not isinstance(cell, list | tuple) or len(cell) != 2:
-        raise InputError(f"{label}field cell: {_short(cell)} is not [row, col]")
+        raise InputError(f"{label}field cell: {shown(cell)} is not [row, col]")
     place = tuple(
         _whole(value, name, label) for name, value in zip(("row", "col"), cell, strict=True)
     )
@@ -171,24 +170,19 @@ def _observation(grid: Grid, row: Mapping[str, Any], label: str) -> Observation:
         raise InputError(f"{label}{error}") from error
 
 
-def _short(value: Any) -> str:
-    """A value as it stands in a message."""
-    return reprlib.repr(value)
-
-
 def _number(value: Any, name: str, label: str) -> float:
     if value is None or value == "":
         raise InputError(f"{label}field {name} is missing")
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{label}field {name}: {_short(value)} is not a number") from error
+        raise InputError(f"{label}field {name}: {shown(value)} is not a number") from error
 
 
 def _whole(value: Any, name: str, label: str) -> int:
     number = _number(value, name, label)
     if number != int(number) if np.isfinite(number) else True:
-        raise InputError(f"{label}field {name}: {_short(value)} is not a whole number")
+        raise InputError(f"{label}field {name}: {shown(value)} is not a whole number")
     return int(number)
 
 
@@ -202,7 +196,7 @@ def _csv_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             raise InputError(
                 f"{path.name}, line 1: {fault}; give row, col, outcome and optionally value "
                 "(or value_0, value_1, ...) and noise, with commas between them; the line reads "
-                f"{_short(','.join(names))}"
+                f"{shown(','.join(names))}"
             )
         reader.fieldnames = names
         for raw in reader:
@@ -227,8 +221,8 @@ def _header_fault(names: Sequence[str], values: Sequence[str]) -> str:
     faults = (
         *(f"column {n!r} is missing" for n in ("row", "col", "outcome") if n not in counts),
         *(f"column {n!r} is missing" for n in values if n not in counts),
-        *(f"column {_short(n)} is unknown" for n in names if n not in known),
-        *(f"column {_short(n)} is there twice" for n, count in counts.items() if count > 1),
+        *(f"column {shown(n)} is unknown" for n in names if n not in known),
+        *(f"column {shown(n)} is there twice" for n, count in counts.items() if count > 1),
         *(["'value' stands beside 'value_0'"] if values and "value" in counts else []),
     )
     return next(iter(faults), "")
@@ -250,7 +244,7 @@ def _json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             raise InputError(f"{path.name}, item {i}: it is not an object")
         unknown = [name for name in item if name not in _JSON_FIELDS]
         if unknown:
-            raise InputError(f"{path.name}, item {i}: field {_short(unknown[0])} is unknown")
+            raise InputError(f"{path.name}, item {i}: field {shown(unknown[0])} is unknown")
         yield f"item {i}", item
 
 

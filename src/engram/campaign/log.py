@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from engram.campaign.artifacts import Artifacts
+from engram.campaign.checks import check_text
 from engram.campaign.engine import Engine
 from engram.campaign.model import Event
 from engram.campaign.state import State
@@ -117,6 +118,9 @@ class CampaignLog:
         written although its acknowledgement got lost.
         """
 
+        check_text(who, "by")
+        check_text(request.get("reason", ""), "reason")
+
         def work(writer: Writer) -> tuple[Event, bool] | None:
             self._take(writer.events(self.state.seq))
             known = self._keys.get(key)
@@ -144,6 +148,6 @@ def request_key(given: str | None) -> tuple[str, bool]:
     """The key of a request, and whether the caller chose it."""
     if given is None:
         return uuid.uuid4().hex, False
-    if not 0 < len(given) <= 200:
+    if not 0 < len(check_text(given, "key")) <= 200:
         raise InputError(f"key of {len(given)} characters: give 1 to 200")
     return given, True

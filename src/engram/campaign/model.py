@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engram.errors import InputError
-from engram.grid import Cell, Grid
+from engram.grid import DEAREST, Cell, Grid
 from engram.observation import Observation
 
 FORMAT = 1
@@ -91,8 +91,8 @@ class Spec:
             raise InputError(f"rank={self.rank!r}: choose one of {', '.join(RANKINGS)}")
         if self.lease is not None and not self.lease > 0:
             raise InputError(f"lease={self.lease}: give a time above 0, or none")
-        if not (np.isfinite(self.travel) and self.travel >= 0):
-            raise InputError(f"travel={self.travel}: give a cost per cell of 0 or more")
+        if not 0 <= self.travel <= DEAREST:
+            raise InputError(f"travel={self.travel}: give a cost per cell of 0 to {DEAREST:g}")
         if not 0 <= self.stop_yield <= 1:
             raise InputError(f"stop yield {self.stop_yield}: give a number in [0, 1]")
         for start in self.crews.values():

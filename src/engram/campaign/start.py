@@ -9,11 +9,12 @@ from typing import Any
 
 from engram._version import __version__
 from engram.campaign.campaign import Campaign
+from engram.campaign.checks import check_text
 from engram.campaign.engine import Engine
 from engram.campaign.model import Event, Spec
 from engram.campaign.state import State
 from engram.campaign.storage import Storage
-from engram.errors import InputError
+from engram.errors import InputError, shown
 from engram.grid import Grid
 from engram.policies import POLICIES
 
@@ -31,8 +32,9 @@ def create_campaign(
     **terms: Any,
 ) -> Campaign:
     """Create a campaign; ``terms`` are further fields of ``Spec`` (seed, lease, crews, ...)."""
-    if not name.strip() or len(name) > 200 or not name.isprintable():
-        raise InputError(f"campaign name {name!r}: give 1 to 200 printable characters")
+    check_text(by, "by")
+    if not check_text(name, "name").strip() or len(name) > 200 or not name.isprintable():
+        raise InputError(f"campaign name {shown(name)}: give 1 to 200 printable characters")
     spec = _checked_spec(grid, budget, policy or default_policy(), prior, terms)
     event = Event(1, "create", clock(), by, uuid.uuid4().hex, spec.to_dict())
     Engine().fresh(State(event))

@@ -15,7 +15,6 @@ Every block has a connection of its own: campaigns last for days, connections ne
 from __future__ import annotations
 
 import json
-import os
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -25,12 +24,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.engine import URL, Connection, Engine, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.engine import URL, Connection, Engine
+from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from engram.campaign import schema
 from engram.campaign.model import Event, canonical
+from engram.campaign.place import default_url, home, parse_url, shown_place, without_secrets
 from engram.errors import EngramError, InputError
 
 Result = TypeVar("Result")
@@ -56,42 +56,11 @@ class CampaignRow:
     created: float
 
 
-def default_url() -> str:
-    """``$ENGRAM_DB``, or a file in the user's data folder (``$ENGRAM_HOME`` or ~/.engram)."""
-    given = os.environ.get("ENGRAM_DB")
-    if given:
-        return given
-    return f"sqlite:///{home() / 'campaigns.db'}"
-
-
-def home() -> Path:
-    """The user's data folder."""
-    folder = os.environ.get("ENGRAM_HOME")
-    return Path(folder) if folder else Path.home() / ".engram"
-
-
-def parse_url(text: str) -> URL:
-    """A database URL; a plain path is a SQLite file, postgresql:// uses psycopg 3."""
-    if "://" not in text:
-        text = f"sqlite:///{Path(text).expanduser()}"
-    try:
-        url = make_url(text)
-    except ArgumentError as error:
-        raise InputError(f"database {text!r} is not a path or a URL: {error}") from error
-    if url.drivername in ("postgresql", "postgres"):
-        url = url.set(drivername="postgresql+psycopg")
-    if url.get_backend_name() not in ("sqlite", "postgresql"):
-        raise InputError(f"database {text!r}: engram keeps campaigns in SQLite or PostgreSQL")
-    if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
-        raise InputError(f"database {text!r}: give a file, campaigns are meant to last")
-    return url
-
-
 class Storage:
     """One database of campaigns; see the module's docstring for what it promises."""
 
     def __init__(self, url: str | None = None, *, create: bool = False) -> None:
-        self.url = parse_url(url or default_url())
+        self.url = parse_url(default_url() if url is None else url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self.empty = False
         if self.is_sqlite and not Path(self.path).exists():
@@ -106,6 +75,11 @@ class Storage:
     def path(self) -> str:
         """The SQLite file."""
         return str(self.url.database)
+
+    @property
+    def place(self) -> str:
+        """The database as it may be shown: nothing in it is secret."""
+        return shown_place(self.url)
 
     def artifact_folder(self) -> Path:
         """Where derived state is cached: beside the SQLite file, or in the user's folder."""
@@ -155,9 +129,8 @@ class Storage:
 
     def _error(self, error: SQLAlchemyError) -> StorageError:
         cause = getattr(error, "orig", None) or error
-        reason = " ".join(str(cause).split())
-        where = self.path if self.is_sqlite else self.url.render_as_string(hide_password=True)
-        return StorageError(f"database {where}: {reason}; nothing of this request was kept")
+        reason = without_secrets(" ".join(str(cause).split()), self.url)
+        return StorageError(f"database {self.place}: {reason}; nothing of this request was kept")
 
     # -- campaigns -----------------------------------------------------------------------
 

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from engram.cli._common import say, show_table, to_json
-from engram.errors import EngramError, InputError
+from engram.cli._common import whole_number
+from engram.cli._printing import acknowledges, say, say_json, show_table
+from engram.errors import EngramError, InputError, shown
 
 if TYPE_CHECKING:
     from engram.campaign import Campaign
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+LONGEST = 36525 * 86400.0
+"""Seconds of the longest time that an option takes."""
 _TERMS = ("rank", "total", "probability", "exploration", "exploitation", "alpha")
 _LABELS = {"probability": "chance", "exploration": "explore", "exploitation": "exploit"}
 
@@ -71,18 +74,21 @@ def numbers(text: str, option: str, count: int | None = None) -> list[float]:
     try:
         found = [float(part) for part in text.split(",")]
     except ValueError as error:
-        raise InputError(f"{option} {text!r} is not a list of numbers, like 0.2,0.4") from error
+        raise InputError(
+            f"{option} {shown(text)} is not a list of numbers, like 0.2,0.4"
+        ) from error
     if count is not None and len(found) != count:
-        raise InputError(f"{option} {text!r} has {len(found)} number(s); give {count}")
+        raise InputError(f"{option} {shown(text)} has {len(found)} number(s); give {count}")
     return found
 
 
 def cell_of(text: str, option: str) -> tuple[int, int]:
     """A cell as R,C, counted from 0: '12,7' -> (12, 7)."""
-    match = re.fullmatch(r"\s*(-?\d+)\s*,\s*(-?\d+)\s*", text)
-    if match is None:
-        raise InputError(f"{option} {text!r}: give row and column, like 12,7")
-    return int(match[1]), int(match[2])
+    try:
+        row, col = (whole_number(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(f"{option} {shown(text)}: give row and column, like 12,7") from None
+    return row, col
 
 
 def duration(text: str | None, option: str) -> float | None:
@@ -91,13 +97,22 @@ def duration(text: str | None, option: str) -> float | None:
         return None
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhdw]?)\s*", text)
     if match is None or (not match[2] and float(match[1])):
-        raise InputError(f"{option} {text!r}: give a time with its unit, like 90s, 15m, 12h, 3d")
-    return float(match[1]) * _UNITS[match[2]]
+        raise InputError(
+            f"{option} {shown(text)}: give a time with its unit, like 90s, 15m, 12h, 3d"
+        )
+    seconds = float(match[1]) * _UNITS[match[2]]
+    if seconds > LONGEST:
+        raise InputError(f"{option} {shown(text)}: give at most a hundred years ({LONGEST:g}s)")
+    return seconds
 
 
 def emit(facts: Any, as_json: bool, text: str) -> None:
-    """JSON, or one line of text."""
-    say(to_json(facts) if as_json else text)
+    """JSON, or one line of text, of something that is done already."""
+    with acknowledges(text):
+        if as_json:
+            say_json(facts)
+        else:
+            say(text)
 
 
 def _text(value: Any) -> str:
@@ -113,7 +128,7 @@ def show_rows(
 ) -> None:
     """A table of these columns, or everything as JSON."""
     if as_json:
-        say(to_json(list(rows)))
+        say_json(list(rows))
         return
     head = [_LABELS.get(name, name) for name in columns]
     show_table((head, [[_text(row.get(name)) for name in columns] for row in rows]), title)
@@ -128,7 +143,7 @@ def show_queries(rows: Sequence[dict[str, Any]], as_json: bool, title: str) -> N
 def show_history(lines: Sequence[dict[str, Any]], as_json: bool) -> None:
     """One line per event."""
     if as_json:
-        say(to_json(list(lines)))
+        say_json(list(lines))
         return
     for line in lines:
         say(f"{line['seq']:>4}  {line['at']}  {line['kind']:<8} {line['by']:<10} {line['text']}")
@@ -137,7 +152,7 @@ def show_history(lines: Sequence[dict[str, Any]], as_json: bool) -> None:
 def show_status(facts: dict[str, Any], as_json: bool) -> None:
     """The status as a table of words."""
     if as_json:
-        say(to_json(facts))
+        say_json(facts)
         return
     left, ahead = facts["remaining"], facts["next"]
     say(f"{facts['name']}: policy {facts['policy']}")
@@ -166,8 +181,9 @@ def show_explanation(explanation: dict[str, Any], as_json: bool, png: Path | Non
     from engram.campaign import in_words
 
     if as_json:
-        say(to_json(explanation))
+        say_json(explanation)
         return
-    say(in_words(explanation))
+    for line in in_words(explanation).split("\n"):
+        say(line)
     if png is not None:
         say(f"Drawn to {png}.")

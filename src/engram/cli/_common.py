@@ -1,27 +1,20 @@
-"""What the commands share: consoles, parsing of options, bars, tables, interruption."""
+"""What the commands share: parsing of options, bars, tables, interruption."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-
-from engram.errors import InputError
+from engram.cli._printing import err, show_table
+from engram.errors import InputError, shown
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
     from engram.simulate import Trace
-
-out = Console()
-"""Results: what a user or a program reads."""
-err = Console(stderr=True)
-"""Progress and remarks, so that standard output stays clean."""
 
 
 class StoppedError(Exception):
@@ -37,15 +30,28 @@ def keeps(what: str) -> Iterator[None]:
         raise StoppedError(what) from None
 
 
+DIGITS = 15
+"""Whole numbers of an option have at most so many."""
+
+
+def whole_number(text: str) -> int:
+    """A whole number of an option; ``ValueError`` for anything else, however long."""
+    if len(text.strip()) > DIGITS:
+        raise ValueError(shown(text))
+    return int(text)
+
+
 def parse_pair(text: str, name: str) -> tuple[int, int]:
     """``4,4`` or ``4x4`` -> (4, 4)."""
     parts = text.lower().replace("x", ",").split(",")
     try:
-        first, second = (int(part) for part in parts)
+        first, second = (whole_number(part) for part in parts)
     except ValueError:
-        raise InputError(f"{name}={text!r}: give two whole numbers, for instance 4,4") from None
+        raise InputError(
+            f"{name}={shown(text)}: give two whole numbers, for instance 4,4"
+        ) from None
     if min(first, second) < 1:
-        raise InputError(f"{name}={text!r}: both numbers must be at least 1")
+        raise InputError(f"{name}={shown(text)}: both numbers must be at least 1")
     return first, second
 
 
@@ -53,26 +59,26 @@ def parse_span(text: str, name: str) -> tuple[int, int]:
     """``0:20`` -> (0, 20), the end not included; ``7`` -> (7, 8)."""
     first, colon, end = text.partition(":")
     try:
-        low = int(first)
-        return low, int(end) if colon else low + 1
+        low = whole_number(first)
+        return low, whole_number(end) if colon else low + 1
     except ValueError:
-        raise InputError(f"{name}={text!r}: give A:B (B is not included), like 0:20") from None
+        raise InputError(f"{name}={shown(text)}: give A:B (B is not included), like 0:20") from None
 
 
 def parse_numbers(text: str, name: str) -> tuple[int, ...]:
     """``150,200,250`` -> (150, 200, 250)."""
     try:
-        return tuple(int(part) for part in text.split(","))
+        return tuple(whole_number(part) for part in text.split(","))
     except ValueError:
         raise InputError(
-            f"{name}={text!r}: give whole numbers separated by commas, like 150,200,250"
+            f"{name}={shown(text)}: give whole numbers separated by commas, like 150,200,250"
         ) from None
 
 
 def check_seed(seed: int) -> int:
-    """Seeds are whole numbers from 0."""
-    if seed < 0:
-        raise InputError(f"seed={seed}: give a whole number of at least 0")
+    """Seeds are whole numbers from 0 that 63 bits hold."""
+    if not 0 <= seed < 2**63:
+        raise InputError(f"seed={shown(seed)}: give a whole number of at least 0, below 2^63")
     return seed
 
 
@@ -95,55 +101,16 @@ def moving_bar(text: str) -> Progress:
     from rich import progress
 
     return progress.Progress(
-        progress.TextColumn("{task.description:<10}"),
+        progress.TextColumn("{task.description:<10}", markup=False),
         progress.BarColumn(),
         progress.MofNCompleteColumn(),
-        progress.TextColumn(text),
+        progress.TextColumn(text, markup=False),
         progress.TimeElapsedColumn(),
         progress.TimeRemainingColumn(),
         console=err,
         transient=True,
         disable=not err.is_terminal,
     )
-
-
-def show_table(table: tuple[Sequence[str], Sequence[Sequence[str]]], title: str = "") -> None:
-    """A table (head, lines) on standard output; columns of figures are set to the right.
-
-    Where a terminal is too narrow, words are wrapped and columns put below; no figure is cut.
-    """
-    from rich.table import Table
-    from rich.text import Text
-
-    from engram.cli._layout import arranged
-
-    head, lines = table
-    for part in arranged(head, lines, out.width):
-        drawn = Table(title=title or None, title_justify="left")
-        drawn.show_edge = drawn.pad_edge = part.edges
-        widths = part.widths(out.width)
-        for column, width in zip(part.columns, widths, strict=True):
-            side: Literal["left", "right"] = "right" if column.figures else "left"
-            drawn.add_column(head[column.index], justify=side, overflow="fold", width=width)
-        for line in lines:
-            drawn.add_row(*(Text(line[column.index]) for column in part.columns))
-        out.print(drawn, width=sum(widths) + part.frame, crop=False)
-        title = ""
-
-
-def say(text: str) -> None:
-    """A plain line on standard output, never wrapped or coloured."""
-    out.print(text, markup=False, highlight=False, soft_wrap=True)
-
-
-def remark(text: str) -> None:
-    """A plain line on standard error."""
-    err.print(text, markup=False, highlight=False, soft_wrap=True)
-
-
-def to_json(data: Any) -> str:
-    """JSON that every parser reads (no NaN)."""
-    return json.dumps(data, indent=1, allow_nan=False)
 
 
 def stages(budget: int) -> list[int]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from engram.cli import _common as common
+from engram.cli import _printing as printing
 from engram.cli import _tasks as given
 from engram.cli.paper import paper
 from engram.memory.library import DEFAULT_MEMORY
@@ -105,17 +106,17 @@ def run(
     folder = common.check_folder(out or Path("runs") / suite)
     chosen = make_engine(engine, workers, address)
     if workers is not None and workers > cores() and address is None:
-        common.remark(f"workers: {cores()}, one for each core (not {workers})")
+        printing.remark(f"workers: {cores()}, one for each core (not {workers})")
     set_threads(1)
     for choice in plan.policies:
         choice.warn_of_preset()
     with common.keeps(f"finished units are kept in {folder}; the same command goes on"):
         results = _run(plan, folder, chosen, fresh)
     if json:
-        typer.echo(common.to_json(results))
+        printing.say_json(results)
     else:
         _show(results)
-        common.say(f"Results: {folder / 'results.json'}; figures: engram bench report {folder}")
+        printing.say(f"Results: {folder / 'results.json'}; figures: engram bench report {folder}")
 
 
 def _run(plan: Plan, folder: Path, engine: Engine, fresh: bool) -> dict[str, Any]:
@@ -131,8 +132,8 @@ def _run(plan: Plan, folder: Path, engine: Engine, fresh: bool) -> dict[str, Any
             nonlocal found, said
             found += len(row["hits"])
             bar.update(shown, completed=done, found=found, visible=True)
-            if not common.err.is_terminal and time.monotonic() - said > LOG_SECONDS:
-                common.remark(f"{done} of {units} units done, {found} found")
+            if not printing.err.is_terminal and time.monotonic() - said > LOG_SECONDS:
+                printing.remark(f"{done} of {units} units done, {found} found")
                 said = time.monotonic()
 
         return run_bench(plan, folder, engine=engine, fresh=fresh, progress=progress)
@@ -145,12 +146,14 @@ def _show(results: dict[str, Any]) -> None:
     summary, at = results["summary"], results["options"]["at"]
     done, every = results["units"]["done"], results["units"]["all"]
     state = "" if results["complete"] else f" (unfinished: {done} of {every} units)"
-    common.show_table(rate_table(summary, at), f"{_title(results)}{state}; ± half of 95 % interval")
-    common.show_table(cost_table(summary))
+    printing.show_table(
+        rate_table(summary, at), f"{_title(results)}{state}; ± half of 95 % interval"
+    )
+    printing.show_table(cost_table(summary))
     if summary["paired"]:
-        common.show_table(paired_table(summary, at), "paired over tasks")
+        printing.show_table(paired_table(summary, at), "paired over tasks")
     for line in seen_lines(results["options"]["memories"], results.get("seen")):
-        common.say(line)
+        printing.say(line)
 
 
 def _title(results: dict[str, Any]) -> str:
@@ -191,9 +194,9 @@ def report(
         calibration_figure(rows, place / "calibration.png", title=title),
     ]
     if json:
-        typer.echo(common.to_json(summary))
+        printing.say_json(summary)
         return
     _show(results)
     for path in (place / "table.md", *drawn):
         if path is not None:
-            common.say(f"wrote {path}")
+            printing.say(f"wrote {path}")

@@ -29,7 +29,8 @@ from engram.cli._campaign import (
     opened,
     show_queries,
 )
-from engram.cli._common import parse_pair, say
+from engram.cli._common import check_seed, parse_pair
+from engram.cli._printing import acknowledges, say
 from engram.errors import InputError
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def create(
         prior=prior,
         by=by,
         preset=preset,
-        seed=seed,
+        seed=check_seed(seed),
         budget_kind=budget_kind,
         lease=duration(lease, "--lease"),
         rank=rank,
@@ -131,7 +132,7 @@ def create(
         "policy": spec.policy,
         "prior": spec.prior,
         "seed": spec.seed,
-        "database": campaign.storage.url.render_as_string(hide_password=True),
+        "database": campaign.storage.place,
     }
     emit(
         facts,
@@ -170,7 +171,9 @@ def ask(
         {"query": q.query, "cell": list(q.cell), **q.terms, "by": q.by, "until": q.until}
         for q in queries
     ]
-    show_queries(rows, as_json, f"{name}: cells to measure")
+    reserved = ", ".join(f"query {q.query} at {q.cell}" for q in queries)
+    with acknowledges(f"{name}: reserved: {reserved}"):
+        show_queries(rows, as_json, f"{name}: cells to measure")
 
 
 @app.command()

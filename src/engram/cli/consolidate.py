@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from engram.cli import _common as common
+from engram.cli import _printing as printing
 from engram.cli import _tasks as given
 from engram.cli.prior import weights_target
 
@@ -92,5 +93,5 @@ def consolidate(
             )
     card = new.save(path)
     sheet = write_sheet(sample_memory(new, samples, seed=seed), path.with_suffix(".png"))
-    common.say(f"{card.name}: learnt from {len(lessons)} tasks, held-out loss {card.loss:.4f}")
-    common.say(f"weights {path}, card {path.with_suffix('.json')}, samples {sheet}")
+    printing.say(f"{card.name}: learnt from {len(lessons)} tasks, held-out loss {card.loss:.4f}")
+    printing.say(f"weights {path}, card {path.with_suffix('.json')}, samples {sheet}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engram.cli import _common as common
+from engram.cli import _printing as printing
 from engram.memory.library import DEFAULT_MEMORY
 
 if TYPE_CHECKING:
@@ -85,13 +86,13 @@ def demo(
             out,
             title=f"Ball task {task}",
             notes=notes,
-            beside={"results.json": common.to_json(results) + "\n"},
+            beside={"results.json": printing.to_json(results) + "\n"},
         )
     if json:
-        typer.echo(common.to_json({**results, "report": str(page)}))
+        printing.say_json({**results, "report": str(page)})
     else:
         common.show_results(traces)
-        common.say(f"Report: {page} (open it in a browser); animation: {out / 'search.gif'}")
+        printing.say(f"Report: {page} (open it in a browser); animation: {out / 'search.gif'}")
 
 
 def _run(jobs: list[Search]) -> list[Trace]:

@@ -13,10 +13,11 @@ import typer
 from engram._version import __version__
 from engram.cli import bench, campaign, prior
 from engram.cli._common import StoppedError
+from engram.cli._printing import remark, say
 from engram.cli.consolidate import consolidate
 from engram.cli.demo import demo
 from engram.cli.search import search
-from engram.errors import EngramError, PresetWarning
+from engram.errors import EngramError, InputError, PresetWarning, shown
 
 USAGE_ERROR, INTERRUPTED = 2, 130
 
@@ -32,7 +33,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"engram {__version__}")
+        say(f"engram {__version__}")
         raise typer.Exit
 
 
@@ -79,10 +80,14 @@ def _said_in_a_line() -> Iterator[None]:
 
 def _run(given: list[str]) -> int:
     try:
+        _check_text(given)
         code = app(given, prog_name="engram", standalone_mode=False, obj=given)
     except StoppedError as stop:
         _complain(f"interrupted: {stop}")
         return INTERRUPTED
+    except MemoryError:
+        _complain("error: not enough memory for this; choose a smaller area, or larger cells")
+        return USAGE_ERROR
     except (EngramError, OSError) as error:
         _complain(f"error: {error}")
         return USAGE_ERROR
@@ -102,5 +107,16 @@ def _hint(error: Exception) -> str:
     return "" if context is None else f" (see '{context.command_path} --help')"
 
 
+def _check_text(given: Sequence[str]) -> None:
+    """Arguments are text; bytes that are none would be met later, half-way through."""
+    for text in given:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise InputError(
+                f"argument {shown(text)} is not text in UTF-8; write it, or name the file, in UTF-8"
+            ) from None
+
+
 def _complain(text: str) -> None:
-    typer.echo(" ".join(text.split()), err=True)
+    remark(" ".join(text.split()))

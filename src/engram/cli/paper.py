@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engram.cli import _common as common
+from engram.cli import _printing as printing
 
 if TYPE_CHECKING:
     from engram.bench.paper.jobs import Clock, Job, LeftOut
@@ -68,8 +69,8 @@ def paper(
         _run(jobs, runner, min(workers or cores(), cores()), fresh)
     written = write_report(folder, version=version, quick=quick, left_out=left_out)
     for name in written.foreign:
-        common.remark(f"{name}: its results are of another version of the code and were left out")
-    common.say(
+        printing.remark(f"{name}: its results are of another version of the code and were left out")
+    printing.say(
         f"{len(written.experiments)} experiments: {written.page}; tables, figures and small result "
         "files are in the folders tables, figures and digests beside it"
     )
@@ -80,9 +81,9 @@ def _name_missing(left_out: Sequence[LeftOut], data_root: Path | None) -> None:
     if not left_out:
         return
     where = "give --data-root DIR" if data_root is None else f"not found below {data_root}"
-    common.remark(f"Left out for want of data ({where}):")
+    printing.remark(f"Left out for want of data ({where}):")
     for part in left_out:
-        common.remark(f"  {part.title}: {', '.join(part.files)}")
+        printing.remark(f"  {part.title}: {', '.join(part.files)}")
 
 
 def _run(jobs: Sequence[Job], engine: Engine, workers: int, fresh: bool) -> None:
@@ -99,8 +100,8 @@ def _run(jobs: Sequence[Job], engine: Engine, workers: int, fresh: bool) -> None
             nonlocal said
             left = f"{job.title}, about {duration(clock.seconds_left)} left"
             bar.update(shown, total=clock.units, completed=clock.done, left=left)
-            if not common.err.is_terminal and time.monotonic() - said > LOG_SECONDS:
-                common.remark(f"{clock.done} of {clock.units} units done; {left}")
+            if not printing.err.is_terminal and time.monotonic() - said > LOG_SECONDS:
+                printing.remark(f"{clock.done} of {clock.units} units done; {left}")
                 said = time.monotonic()
 
         run_jobs(jobs, engine=engine, workers=workers, fresh=fresh, progress=progress)

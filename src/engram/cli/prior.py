@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from engram.cli import _common as common
+from engram.cli import _printing as printing
 from engram.errors import EngramError, InputError
 from engram.memory.card import Card
 from engram.memory.library import memory_files, memory_path, read_card, user_folder
@@ -36,18 +37,18 @@ def list_(json: Json = False) -> None:
         try:
             card = read_card(str(path))
         except EngramError as error:
-            common.remark(f"left out: {error}")
+            printing.remark(f"left out: {error}")
             continue
         found.append({**card.to_dict(), "name": name, "path": str(path)})
         weight = f"{card.parameters / 1e6:.2f} M"
         lines.append([name, _size(card), _kind(card), weight, card.summary])
     if json:
-        typer.echo(common.to_json(found))
+        printing.say_json(found)
     elif lines:
         head = ["name", "size", "kind", "parameters", "summary"]
-        common.show_table((head, lines))
+        printing.show_table((head, lines))
     else:
-        common.say("no memories; train one with 'engram prior train'")
+        printing.say("no memories; train one with 'engram prior train'")
 
 
 @app.command()
@@ -55,7 +56,7 @@ def info(name: Annotated[str, typer.Argument(help="Name or file.")], json: Json 
     """The card of a memory: what it was trained on, how, and under which licence."""
     card, path = read_card(name), memory_path(name)
     if json:
-        typer.echo(common.to_json({**card.to_dict(), "path": str(path)}))
+        printing.say_json({**card.to_dict(), "path": str(path)})
         return
     facts = {
         "summary": card.summary,
@@ -74,9 +75,9 @@ def info(name: Annotated[str, typer.Argument(help="Name or file.")], json: Json 
         "sha256": card.sha256,
         "file": f"{path} ({path.stat().st_size / 1e6:.1f} MB)",
     }
-    common.say(card.name)
+    printing.say(card.name)
     for key, value in facts.items():
-        common.say(f"  {key:<14}{value}")
+        printing.say(f"  {key:<14}{value}")
 
 
 @app.command()
@@ -223,8 +224,8 @@ def train(
     sheet = write_sheet(sample_memory(memory, samples, seed=seed), target.with_suffix(".png"))
     for leftover in (checkpoint, note_of(checkpoint)):
         leftover.unlink(missing_ok=True)
-    common.say(f"{card.name}: {card.parameters:,} parameters, held-out loss {card.loss:.4f}")
-    common.say(f"weights {target}, card {target.with_suffix('.json')}, samples {sheet}")
+    printing.say(f"{card.name}: {card.parameters:,} parameters, held-out loss {card.loss:.4f}")
+    printing.say(f"weights {target}, card {target.with_suffix('.json')}, samples {sheet}")
 
 
 def weights_target(name: str, out: Path | None, overwrite: bool) -> Path:
@@ -268,4 +269,4 @@ def sample(
     with common.keeps("nothing was written"):
         images = sample_memory(load_memory(name), n, seed=seed, steps=steps, size=wanted)
         write_sheet(images, path)
-    common.say(f"{n} samples: {path}")
+    printing.say(f"{n} samples: {path}")

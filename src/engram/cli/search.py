@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engram.cli import _common as common
+from engram.cli import _printing as printing
 from engram.memory.library import DEFAULT_MEMORY
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def search(
     set_threads()
     built = choice.build(task, budget, seed)
     for note in raster.notes:
-        common.remark(note)
+        printing.remark(note)
     with common.keeps("nothing was written"):
         trace = _run(built, task, choice.label)
         (height, width), (h, w) = raster.cut.size, raster.cut.cell
@@ -105,13 +106,13 @@ def search(
             out,
             title=f"Search of {image.name}",
             notes=notes,
-            beside={"results.json": common.to_json(results) + "\n"},
+            beside={"results.json": printing.to_json(results) + "\n"},
         )
     if json:
-        typer.echo(common.to_json({**results, "report": str(page)}))
+        printing.say_json({**results, "report": str(page)})
     else:
         common.show_results([trace])
-        common.say(f"Report: {page} (open it in a browser); figures: {out / 'results.json'}")
+        printing.say(f"Report: {page} (open it in a browser); figures: {out / 'results.json'}")
 
 
 def _run(policy: Policy, task: Task, label: str) -> Trace:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, get_origin, get_type_hints
 
-from engram.errors import InputError, WeightsError
+from engram._files import read_json
+from engram.errors import InputError, WeightsError, shown
 from engram.memory.layers import checked_layers
 
 FORMAT = "engram-memory-1"
+LARGEST = 2**16
+"""Most channels, rows or columns of a memory."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +55,48 @@ class Card:
         return {**asdict(self), "range": list(self.range), "layers": list(self.layers)}
 
     @classmethod
+    def read(cls, path: Path) -> Card:
+        """The card of a file."""
+        try:
+            data = read_json(path)
+        except InputError as error:
+            raise WeightsError(f"cannot read card {path}: {error}") from error
+        if not isinstance(data, dict):
+            raise WeightsError(f"{path} is not a memory card")
+        return cls.from_dict(data, str(path))
+
+    @classmethod
     def from_dict(cls, data: dict[str, Any], origin: str) -> Card:
         if data.get("format") != FORMAT:
             raise WeightsError(
-                f"{origin} is not an engram memory card (format {data.get('format')!r}, "
+                f"{origin} is not an engram memory card (format {shown(data.get('format'))}, "
                 f"expected {FORMAT!r})"
             )
         try:
+            low, high = data["range"]
             layers = checked_layers(data.get("layers", ()))
-            return cls(**{**data, "range": tuple(data["range"]), "layers": layers})
-        except (TypeError, KeyError, InputError) as error:
+            card = cls(**{**data, "range": (low, high), "layers": layers})
+            card._check()
+        except (TypeError, KeyError, ValueError) as error:
             raise WeightsError(f"{origin} is not a valid memory card: {error}") from error
+        return card
+
+    def _check(self) -> None:
+        """Every field is what it is said to be; files may have been changed by hand."""
+        hints = get_type_hints(Card)
+        for name in (one.name for one in fields(self)):
+            value, kind = getattr(self, name), get_origin(hints[name]) or hints[name]
+            if kind is float:
+                kind = (int, float)
+            if not isinstance(value, kind) or isinstance(value, bool):
+                raise TypeError(f"{name}={shown(value)} is not of its kind")
+        for name in ("channels", "height", "width"):
+            if not 1 <= getattr(self, name) <= LARGEST:
+                raise ValueError(f"{name}={shown(getattr(self, name))}: not in 1 to {LARGEST}")
+        for name in ("parameters", "seed", "steps"):
+            if not 0 <= getattr(self, name) < 2**63:
+                raise ValueError(f"{name}={shown(getattr(self, name))}: not in 0 to 2^63")
+        numbers = (*self.range, self.loss)
+        plain = all(isinstance(v, int | float) and abs(v) < 1e300 for v in numbers)
+        if not plain or not self.range[0] < self.range[1]:
+            raise ValueError(f"range={shown(self.range)}, loss={shown(self.loss)}: not numbers")

@@ -7,14 +7,13 @@ several may apply to an area, ``universal+digits`` names the candidates, ``auto`
 
 from __future__ import annotations
 
-import json
 import os
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engram.errors import InputError, WeightsError
+from engram.errors import InputError
 from engram.memory.card import Card
 
 if TYPE_CHECKING:
@@ -68,14 +67,7 @@ def memory_path(name: str) -> Path:
 
 def read_card(name: str) -> Card:
     """The card alone, without loading weights (or torch)."""
-    path = memory_path(name).with_suffix(".json")
-    try:
-        data = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise WeightsError(f"cannot read card {path}: {error}") from error
-    if not isinstance(data, dict):
-        raise WeightsError(f"{path} is not a memory card")
-    return Card.from_dict(data, str(path))
+    return Card.read(memory_path(name).with_suffix(".json"))
 
 
 @lru_cache(maxsize=8)

@@ -66,9 +66,18 @@ _UNFIT = (SafetensorError, RuntimeError, KeyError, TypeError, ValueError)
 
 def _denoiser_of(card: Card, blob: bytes) -> NetworkDenoiser:
     """The denoiser that a card describes, with the weights of a file."""
-    network = fresh_network(UNetConfig.from_dict(card.network), 0)
+    config = UNetConfig.from_dict(card.network)
+    state = {k: v.float() for k, v in load(blob).items()}
+    with torch.device("meta"):  # takes no room, whatever the card says
+        wanted = sum(v.numel() for v in NetworkDenoiser(UNet(config)).state_dict().values())
+    there = sum(v.numel() for v in state.values())
+    if there != wanted:
+        raise ValueError(f"{there:,} weights, {wanted:,} in the card's network")
+    if not all(bool(v.isfinite().all()) for v in state.values()):
+        raise ValueError("some weights are not finite numbers")
+    network = fresh_network(config, 0)
     denoiser = NetworkDenoiser(network)
-    denoiser.load_state_dict({k: v.float() for k, v in load(blob).items()})
+    denoiser.load_state_dict(state)
     if network.config.outputs != card.channels:
         raise ValueError(f"{network.config.outputs} channels, {card.channels} on the card")
     return denoiser
@@ -136,17 +145,11 @@ class PermanentMemory:
     @classmethod
     def load(cls, path: Path) -> PermanentMemory:
         """Read a memory; a corrupt, foreign or mismatched file is refused."""
-        card_path = path.with_suffix(".json")
         try:
             blob = path.read_bytes()
-            card_data = json.loads(card_path.read_text())
         except OSError as error:
             raise WeightsError(f"cannot read memory {path}: {error}") from error
-        except ValueError as error:
-            raise WeightsError(f"card {card_path} is not valid JSON: {error}") from error
-        if not isinstance(card_data, dict):
-            raise WeightsError(f"card {card_path} is not a memory card")
-        card = Card.from_dict(card_data, str(card_path))
+        card = Card.read(path.with_suffix(".json"))
         if hashlib.sha256(blob).hexdigest() != card.sha256:
             raise WeightsError(
                 f"memory {path} is damaged or does not belong to its card (the hash differs); "

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from engram._files import read_json
 from engram._writing import write_file
 from engram.errors import InputError
 from engram.memory.card import Card
@@ -234,10 +235,11 @@ def _claim(
         write_file(note, json.dumps(wanted) + "\n")
         return
     try:
-        there = json.loads(note.read_text())
-    except (OSError, ValueError):
+        there = read_json(note)
+    except InputError:
         there = {}
-    differing = [key for key, value in wanted.items() if there.get(key) != value]
+    kept = there if isinstance(there, dict) else {}
+    differing = [key for key, value in wanted.items() if kept.get(key) != value]
     if differing:
         raise InputError(
             f"checkpoint {checkpoint} belongs to another training ({', '.join(differing)} differ); "

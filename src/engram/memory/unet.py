@@ -42,7 +42,17 @@ class UNetConfig:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> UNetConfig:
-        return cls(**{**data, "widths": tuple(data["widths"])})
+        """The sizes on a card; ``ValueError`` for what no network of engram's has."""
+        config = cls(**{**data, "widths": tuple(data["widths"])})
+        names = ("inputs", "outputs", "patch", "blocks", "time_features")
+        sizes = (*(getattr(config, name) for name in names), *config.widths)
+        if not config.widths or len(config.widths) > 8:
+            raise ValueError(f"a network of {len(config.widths)} widths")
+        if not all(isinstance(size, int) and 1 <= size <= 4096 for size in sizes):
+            raise ValueError("a size of the network is not a whole number of 1 to 4096")
+        if config.blocks > 64:
+            raise ValueError(f"a network of {config.blocks} blocks; 64 at most")
+        return config
 
     @classmethod
     def for_image(

@@ -14,6 +14,7 @@ from engram.grid import Grid
 from engram.policies.audition import Audition, labelled, suited
 from engram.policies.base import Policy, Suggestion, View
 from engram.policies.lens import Lensed, lens_for
+from engram.policies.options import checked_option
 
 if TYPE_CHECKING:
     from engram.memory.permanent import PermanentMemory
@@ -117,9 +118,14 @@ def _built(
     options: dict[str, Any],
 ) -> Policy:
     try:
-        signature(factory).bind(grid, budget, seed, **options)
+        known = signature(factory)
+        known.bind(grid, budget, seed, **options)
     except TypeError as error:
         raise InputError(f"policy {name!r} does not take these options: {error}") from error
+    for option in options.keys() & known.parameters.keys():
+        usual = known.parameters[option].default
+        if isinstance(usual, bool | int | float | str):
+            options[option] = checked_option(option, options[option], (type(usual),))
     policy = factory(grid, budget, seed, **options)
     assert isinstance(policy, Policy)
     return policy

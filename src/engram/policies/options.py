@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass, replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, TypeVar, get_args, get_type_hints
+
+import numpy as np
 
 from engram.errors import InputError
 
 Settings = TypeVar("Settings")
 
 _FORMS: dict[type, str] = {bool: "on or off", int: "a whole number", float: "a number"}
+
+
+MOST = 1e300
+"""Numbers of an option are smaller than this."""
 
 
 def with_options(settings: Settings, **options: object) -> Settings:
@@ -42,19 +48,20 @@ def with_options(settings: Settings, **options: object) -> Settings:
         elif name == "schedule" and isinstance(value, str):
             inside.setdefault(name, {})["kind"] = value
         else:
-            chosen[name] = _checked(name, value, get_args(kinds[name]) or (kinds[name],))
+            chosen[name] = checked_option(name, value, get_args(kinds[name]) or (kinds[name],))
     for name, given in inside.items():
         chosen[name] = with_options(chosen.get(name, parts[name]), **given)
     return replace(settings, **chosen)  # type: ignore[type-var]
 
 
-def _checked(name: str, value: object, kinds: tuple[type, ...]) -> object:
+def checked_option(name: str, value: object, kinds: tuple[type, ...]) -> object:
     """The value, if it is of one of the kinds; a whole number is a number too."""
     if isinstance(value, bool):
         if bool in kinds:
             return value
-    elif float in kinds and isinstance(value, Real):
-        return float(value)
+    elif float in kinds and isinstance(value, int | float | np.number):
+        if -MOST < value < MOST:
+            return float(value)
     elif int in kinds and isinstance(value, Integral):
         return int(value)
     elif any(kind not in _FORMS and isinstance(value, kind) for kind in kinds):

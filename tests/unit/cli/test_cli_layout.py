@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engram.bench.tables import Table
-from engram.cli import _common as common
+from engram.cli import _printing as printing
 
 WORDS = "procedural scenes: for areas nobody has data about"
 RATES: Table = (
@@ -31,8 +31,8 @@ CARDS: Table = (["name", "size", "parameters", "summary"], [["long", "64x64x1", 
 def test_no_figure_is_cut(
     table: Table, width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(common.out, "width", width)
-    common.show_table(table, "a title")
+    monkeypatch.setattr(printing.out, "width", width)
+    printing.show_table(table, "a title")
     shown = capsys.readouterr().out
     printed = shown.splitlines()
     assert "…" not in shown
@@ -51,12 +51,12 @@ def test_one_table_where_it_fits(
     """Three budgets stand side by side at 80 columns, and below each other at 60."""
     tables = {}
     for width in (60, 80, 120):
-        monkeypatch.setattr(common.out, "width", width)
-        common.show_table(RATES)
+        monkeypatch.setattr(printing.out, "width", width)
+        printing.show_table(RATES)
         tables[width] = capsys.readouterr().out.count("policy")
     assert tables == {60: 3, 80: 1, 120: 1}
 
 
 def test_text_of_the_users_is_not_read_as_markup(capsys: pytest.CaptureFixture[str]) -> None:
-    common.show_table((["name", "found"], [["[bold]x[/bold]", "3"]]))
+    printing.show_table((["name", "found"], [["[bold]x[/bold]", "3"]]))
     assert "[bold]x[/bold]" in capsys.readouterr().out

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engram._files import read_json
 from engram._writing import write_file, write_files
 from engram.bench.journal import NAME as JOURNAL
 from engram.bench.paper.catalogue import EXPERIMENTS
@@ -62,8 +63,8 @@ def _finished(job: Job) -> set[str]:
     keys = set()
     for line in path.read_text(encoding="utf-8").splitlines()[1:]:
         try:
-            keys.add(json.loads(line)["key"])
-        except (ValueError, KeyError):
+            keys.add(str(json.loads(line)["key"]))
+        except (ValueError, KeyError, TypeError, RecursionError):
             continue
     return keys
 
@@ -73,7 +74,8 @@ def check_kind(out: Path, *, quick: bool) -> None:
     path = out / KIND
     if not path.exists():
         return
-    before = json.loads(path.read_text(encoding="utf-8"))["quick"]
+    kept = read_json(path)
+    before = isinstance(kept, dict) and kept.get("quick") is True
     if before != quick:
         raise InputError(
             f"{out} holds a {'quick' if before else 'full'} run; choose another folder, or "
@@ -147,7 +149,7 @@ def read_digests(folder: Path) -> dict[str, dict[str, Any]]:
     for name in EXPERIMENTS:
         path = folder / f"{name}.json"
         if path.exists():
-            found[name] = json.loads(path.read_text(encoding="utf-8"))
+            found[name] = read_json(path)
     return found
 
 
