@@ -6,6 +6,11 @@ A page quotes a file between two marks:
     ...
     <!-- end of benchmarks/results/NAME.md -->
 
+What a page says of a difference is computed from its interval, paired over the rows kept in
+``benchmarks/results/NAME.json``:
+
+    <!-- says NAME: POLICY - OTHER -->above at 150, 200 (+0.071 ±0.024, ...)<!-- said -->
+
     python benchmarks/include_results.py            # bring README and docs up to date
     python benchmarks/include_results.py --check    # exit 1 where a page differs
 """
@@ -17,8 +22,13 @@ import re
 import sys
 from pathlib import Path
 
+from engram.bench.paper.verdicts import verdict
+from engram.bench.runner import read_results
+from engram.bench.tables import paired, plus_minus
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ("README.md", "docs/engine.md", "docs/memories.md", "docs/campaigns.md")
+CLAIM = re.compile(r"<!-- says ([\w-]+): (\S+) - (\S+) -->.*?<!-- said -->", re.DOTALL)
 MARKED = re.compile(r"<!-- include (\S+) -->\n.*?<!-- end of \1 -->", re.DOTALL)
 
 
@@ -30,7 +40,28 @@ def included(text: str) -> str:
         content = (ROOT / name).read_text(encoding="utf-8").strip()
         return f"<!-- include {name} -->\n{content}\n<!-- end of {name} -->"
 
-    return MARKED.sub(quote, text)
+    return CLAIM.sub(_claimed, MARKED.sub(quote, text))
+
+
+def _claimed(match: re.Match[str]) -> str:
+    name, policy, other = match.groups()
+    return f"<!-- says {name}: {policy} - {other} -->{said(name, policy, other)}<!-- said -->"
+
+
+def said(name: str, policy: str, other: str) -> str:
+    """Where a policy is above, below or not told apart from another, by kept rows."""
+    results = read_results(ROOT / "benchmarks" / "results" / f"{name}.json")
+    groups: dict[str, list[tuple[int, str]]] = {}
+    for budget in results["options"]["at"]:
+        pair = paired(results["rows"], policy, other, budget)
+        if pair["mean"] is None:
+            raise SystemExit(f"{name}.json has no tasks that both {policy} and {other} searched")
+        kind = verdict(pair).removesuffix(" from").removesuffix(" against")
+        groups.setdefault(kind, []).append((budget, plus_minus(pair, "+")))
+    return "; ".join(
+        f"{kind} at {', '.join(str(b) for b, _ in found)} ({', '.join(d for _, d in found)})"
+        for kind, found in groups.items()
+    )
 
 
 def main() -> int:

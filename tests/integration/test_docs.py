@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import importlib.util
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 import pytest
 import typer
 
@@ -58,3 +61,25 @@ def test_pages_agree_with_the_result_files_they_quote() -> None:
         [sys.executable, str(script), "--check"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_claims_are_computed_from_the_rows_kept() -> None:
+    """Whatever stood between the marks: above, below or not told apart, by the intervals."""
+    spec = importlib.util.spec_from_file_location(
+        "include_results", ROOT / "benchmarks" / "include_results.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    rows = json.loads((ROOT / "benchmarks/results/balls-digits.json").read_text())["rows"]
+    rate = {(r["policy"], r["task"]): r["sr"]["250"] for r in rows}
+    gains = [rate["em-ptdm", k] - rate["random", k] for k in range(20)]
+    mark = "<!-- says balls-digits: random - em-ptdm -->"
+    found = script.included(f"x {mark}best everywhere<!-- said --> y")
+    assert found.startswith(f"x {mark}below at 150, 200, 250 (-")
+    assert f"{-sum(gains) / 20:+.3f} ±" in found
+    assert found.endswith("<!-- said --> y")
+    assert "best" not in found
+    with pytest.raises(SystemExit, match="no tasks that both nobody and gp searched"):
+        script.included("<!-- says balls-digits: nobody - gp --><!-- said -->")
