@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import importlib.util
 import json
 import re
@@ -11,7 +10,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
 import pytest
 import typer
 
