@@ -1,6 +1,6 @@
 """Learn with which habits the transient memory is born, from searches in areas of a kind.
 
-    python benchmarks/habits_fit.py --searches DIR [--workers 2] [--write]
+    python benchmarks/habits_fit.py --searches DIR [--workers 2] [--without-h] [--write]
     python benchmarks/habits_fit.py --searches DIR --maps TABLE ... --exclude SPECIES ... [--write]
 
 Searches ``AREAS`` with the universal memory, or maps of records with the species memory
@@ -10,7 +10,13 @@ distribution, then the distribution given those weights and how well each is kno
 turn. No ball task and no species named by ``--exclude`` is used. Every fourth area is held out;
 printed is how well its outcomes are predicted, each from those before it, by no h, by h with a
 plain ridge penalty, by h with the habits for any area, and by h with these. ``--write`` replaces
-the file of ``engram.policies.habits``.
+the file of ``engram.policies.habits`` and says in it what made it.
+
+Searches run with h on, born with the habits shipped at the time, as users' searches do; so which
+cells the new habits are fitted on depends on the old ones. ``--without-h`` fits on searches that
+used no h, kept under names of their own, so that the difference can be measured. What h sees of a
+cell does not depend on h, and each outcome is predicted from those before it, so the likelihood of
+a search is the same whatever chose its cells.
 """
 
 from __future__ import annotations
@@ -27,9 +33,12 @@ from numpy.typing import NDArray
 from searches import memory_of, scene_task
 
 from engram._threads import set_threads
+from engram.bench.provenance import commit, made
 from engram.grid import Grid
 from engram.memory.datasets import species_maps
+from engram.memory.library import read_card
 from engram.memory.scenes import scene
+from engram.origins import NOT_RECORDED
 from engram.policies import make_policy
 from engram.policies.base import log_likelihood
 from engram.policies.emptdm import EmPtdm
@@ -58,10 +67,14 @@ ROUNDS, RIDGE, JITTER = 15, 5.0, 0.002
 
 @dataclass(frozen=True)
 class Source:
-    """Where areas come from: procedural scenes, or maps of records but for some species."""
+    """Where areas come from: procedural scenes, or maps of records but for some species.
+
+    h : whether the searches use the transient memory
+    """
 
     tables: tuple[Path, ...] = ()
     exclude: tuple[str, ...] = ()
+    h: bool = True
 
     @property
     def kind(self) -> str:
@@ -73,6 +86,15 @@ class Source:
 
     def areas(self) -> list[tuple[str, int]]:
         return [("map", k) for k in range(MAPS)] if self.tables else list(AREAS)
+
+    @property
+    def description(self) -> str:
+        areas = f"{len(self.areas())} procedural scenes (AREAS)"
+        if self.tables:
+            names = ", ".join(table.name for table in self.tables)
+            areas = f"{MAPS} maps of {names} without {', '.join(self.exclude)}"
+        used = "h on, born with the habits shipped then" if self.h else "h off"
+        return f"searches of em-ptdm, {used}, in {areas}"
 
     def task(self, series: str, k: int) -> tuple[Task, int]:
         """Area k of a series, and a budget."""
@@ -109,25 +131,31 @@ def map_task(source: Source, k: int) -> Task:
     return Task(f"map-{k}", grid, image[None].astype(np.float32) / 255, image > 0)
 
 
-def lesson(job: tuple[Source, str, int, Path]) -> Lesson:
-    """What h saw in the search of one area, from the folder if it is there."""
+def lesson(job: tuple[Source, str, int, Path]) -> tuple[Lesson, str]:
+    """What h saw in the search of one area, from the folder if it is there; and its commit."""
     source, series, k, folder = job
-    file = folder / f"habits-{series}-{k}.npz"
+    file = folder / f"habits-{series}-{k}{'' if source.h else '-without-h'}.npz"
+    sha256 = read_card(source.memory).sha256
     if not file.exists():
         set_threads(1)
         task, budget = source.task(series, k)
         memory = memory_of("em-ptdm", source.memory)
-        policy = make_policy("em-ptdm", task.grid, budget, memory=memory, every=budget + 1)
+        options = {"h": source.h, "every": budget + 1}
+        policy = make_policy("em-ptdm", task.grid, budget, memory=memory, **options)
         simulate(policy, task)
         inside = policy.inner if isinstance(policy, Lensed) else policy
         assert isinstance(inside, EmPtdm)
         seen = inside.transient.state()
         folder.mkdir(parents=True, exist_ok=True)
         half = file.with_suffix(".part.npz")
-        np.savez_compressed(half, rows=seen["rows"], hits=seen["hits"])
+        stamps = {"commit": np.array(commit()), "memory": np.array(sha256)}
+        np.savez_compressed(half, rows=seen["rows"], hits=seen["hits"], **stamps)
         half.rename(file)
     with np.load(file) as arrays:
-        return arrays["rows"], arrays["hits"]
+        if str(arrays.get("memory", sha256)) != sha256:
+            raise SystemExit(f"{file} is a search of another {source.memory} memory; remove it")
+        kept = str(arrays.get("commit", NOT_RECORDED))
+        return (arrays["rows"], arrays["hits"]), kept
 
 
 def habits(lessons: Sequence[Lesson]) -> tuple[Array, Array]:
@@ -165,24 +193,31 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--maps", type=Path, nargs="+", default=[], metavar="TABLE")
     parser.add_argument("--exclude", nargs="+", default=[], metavar="SPECIES")
+    parser.add_argument("--without-h", action="store_true", help="searches that use no h")
     parser.add_argument("--write", action="store_true")
     args = parser.parse_args()
-    source = Source(tuple(args.maps), tuple(args.exclude))
+    source = Source(tuple(args.maps), tuple(args.exclude), h=not args.without_h)
     jobs = [(source, *area, args.searches) for area in source.areas()]
     with ProcessPoolExecutor(args.workers) as pool:
-        lessons = list(pool.map(lesson, jobs))
+        kept = list(pool.map(lesson, jobs))
+    lessons = [one for one, _ in kept]
     size = lessons[0][0].shape[1]
     nothing, ridge = np.zeros(size), RIDGE * np.eye(size)
     mean, covariance = habits([one for k, one in enumerate(lessons) if k % 4])
     held_out, known = lessons[::4], usual()
-    print(
+    said = (
         f"without h {prequential(held_out, nothing, None):.4f}, "
         f"ridge {prequential(held_out, nothing, ridge):.4f}, "
         f"any habits {prequential(held_out, known.mean, np.linalg.inv(known.covariance)):.4f}, "
         f"these {prequential(held_out, mean, np.linalg.inv(covariance)):.4f} nats a measurement"
     )
+    print(said)
     if args.write:
-        Habits(*habits(lessons)).write(file_of(source.kind))
+        note = (
+            f"held out: {said}; searches at {', '.join(sorted({made_at for _, made_at in kept}))}"
+        )
+        origin = made([source.memory], source.description, note)
+        Habits(*habits(lessons)).write(file_of(source.kind), origin)
 
 
 if __name__ == "__main__":

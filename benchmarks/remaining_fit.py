@@ -12,7 +12,9 @@ scenes are less likely than fitted ones. No ball task is used. ``--write`` repla
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
+from textwrap import wrap
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,7 @@ from scipy.special import betaln, digamma, gammaln
 from searches import evidence_at, kept
 
 from engram._threads import set_threads
+from engram.bench.provenance import made
 from engram.campaign.remaining import LIMITS, features, kriging_of
 
 Array = NDArray[np.float64]
@@ -75,7 +78,33 @@ HEADER = '''"""Coefficients of "what is left"; ``benchmarks/remaining_fit.py`` m
 
 from __future__ import annotations
 
+from engram.origins import Made
+
 '''
+
+
+def origin() -> str:
+    """Which command, code, memories and searches make the coefficients, as Python."""
+    parts = [
+        f"{policy}{f' with {prior}' if prior else ''} in {len(scenes)} scenes, weight {weight:g}"
+        for policy, prior, scenes, weight in SETS
+    ]
+    priors = dict.fromkeys(prior for _, prior, _, _ in SETS if prior)
+    note = "searches that were in the folder already are of whichever commit made them"
+    facts = made(priors, f"searches of benchmarks/searches.py: {'; '.join(parts)}", note)
+    lines = [f"    {_literal(key)}: {_literal(value)}," for key, value in facts.items()]
+    return "MADE: Made = {\n" + "\n".join(lines) + "\n}\n"
+
+
+def _literal(value: object) -> str:
+    """As Python in lines of at most 80 characters of text."""
+    if isinstance(value, dict):
+        lines = [f"        {_literal(key)}: {_literal(item)}," for key, item in value.items()]
+        return "{\n" + "\n".join(lines) + "\n    }"
+    words = wrap(str(value), 80, drop_whitespace=False, break_on_hyphens=False) or [""]
+    if len(words) == 1:
+        return json.dumps(words[0])
+    return "(\n" + "\n".join(f"        {json.dumps(word)}" for word in words) + "\n    )"
 
 
 class Data:
@@ -149,7 +178,7 @@ def main() -> None:
     wider, held_out = widening(d)
     theta[len(SHARE)] -= wider
     print(f"{len(d.left)} rows; wider by {wider:.3f}; held-out log-likelihood {held_out:.3f}")
-    text = HEADER
+    text = HEADER + origin()
     for name, table, values in (
         ("SHARE", SHARE, theta[: len(SHARE)]),
         ("CONCENTRATION", CONCENTRATION, theta[len(SHARE) :]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -16,6 +17,8 @@ from typing import Any
 import engram
 from engram._threads import cores
 from engram.errors import InputError
+from engram.memory.library import read_card
+from engram.origins import Made
 
 PACKAGE = Path(engram.__file__).resolve().parent
 
@@ -84,6 +87,18 @@ def commit() -> str:
         return engram.__version__
     changed = _git("status", "--porcelain", "--", "*.py", "policies/habits/*.json")
     return f"{head}+{source_digest()}" if changed else head
+
+
+def made(memories: Iterable[str], data: str, note: str = "") -> Made:
+    """Origin of the figures that the running script fits; no folder of this machine is in it."""
+    script, *rest = (argument.rsplit(os.sep, 1)[-1] for argument in sys.argv)
+    return {
+        "command": shlex.join(["python", f"benchmarks/{script}", *rest]),
+        "commit": commit(),
+        "memories": {name: read_card(name).sha256 for name in memories},
+        "data": data,
+        "note": note,
+    }
 
 
 def machine() -> dict[str, Any]:

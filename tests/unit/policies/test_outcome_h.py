@@ -9,7 +9,7 @@ import pytest
 
 from engram import Grid, Observation, Observations
 from engram.memory.layers import MAP, PHOTO, PRESENCE
-from engram.policies.habits import KINDS, Habits, file_of, habits_for, usual
+from engram.policies.habits import KINDS, Habits, file_of, habits_for, made_by, usual
 from engram.policies.mixing import EvidenceMixture
 from engram.policies.outcome_h import OutcomeTransform, most_likely
 
@@ -50,7 +50,7 @@ def test_habits_are_a_distribution_of_the_features(kind: str, tmp_path: Path) ->
     assert np.allclose(covariance, covariance.T, atol=1e-3)
     assert np.linalg.eigvalsh(covariance).min() > 0
     file = tmp_path / "habits.json"
-    Habits(mean, covariance).write(file)
+    Habits(mean, covariance).write(file, made_by(kind))
     assert file.read_text() == file_of(kind).read_text()
 
 

@@ -4,11 +4,13 @@ Over areas of a kind, h's weights are about normal with this mean and covariance
 of ``OutcomeTransform.features``: the memory's logit, the spatial model's logit and doubt, a
 constant, and measured finds and blanks in each of the rings around the cell. ``any.json`` was
 learnt in procedural scenes; ``map.json`` in maps of records, for memories that see such maps:
-their targets are scattered points rather than shapes.
+their targets are scattered points rather than shapes. The field ``made`` of a file says what
+made it (``engram.origins.Made``); it is no part of the fingerprint.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,9 +20,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from engram._files import sha256_of
 from engram._writing import write_file
 from engram.memory.layers import MAP
+from engram.origins import Made
 
 KINDS = ("any", "map")
 
@@ -32,12 +34,17 @@ class Habits:
     mean: NDArray[np.float64]
     covariance: NDArray[np.float64]
 
-    def write(self, file: Path) -> None:
+    def figures(self) -> str:
         """As JSON, four decimals, a row a line."""
         rows = [json.dumps([round(float(v), 4) for v in row]) for row in self.covariance]
         mean = json.dumps([round(float(v), 4) for v in self.mean])
         table = ",\n  ".join(rows)
-        write_file(file, f'{{\n "mean": {mean},\n "covariance": [\n  {table}\n ]\n}}\n')
+        return f'{{\n "mean": {mean},\n "covariance": [\n  {table}\n ]\n}}\n'
+
+    def write(self, file: Path, made: Made) -> None:
+        """The figures, and before them what made them."""
+        origin = json.dumps(made, indent=2).replace("\n", "\n ")
+        write_file(file, f'{{\n "made": {origin},{self.figures()[1:]}')
 
 
 def file_of(kind: str) -> Path:
@@ -47,8 +54,15 @@ def file_of(kind: str) -> Path:
 
 @cache
 def fingerprint() -> str:
-    """SHA-256 of the habits that are shipped."""
-    return sha256_of([file_of(kind) for kind in KINDS])
+    """SHA-256 of the hashes of the habits that are shipped, their figures alone."""
+    figures = [hashlib.sha256(usual(kind).figures().encode()).hexdigest() for kind in KINDS]
+    return hashlib.sha256("\n".join(figures).encode()).hexdigest()
+
+
+def made_by(kind: str = "any") -> Made:
+    """What made the habits that are shipped."""
+    made: Made = json.loads(file_of(kind).read_text())["made"]
+    return made
 
 
 @cache
