@@ -69,14 +69,22 @@ class Examples:
     x0     : (N, C, H, W) draws of the area
     known  : the measurements Y that h is told with every draw
     weight : (1 or N, 1, H, W) weights of the loss
-    simulate : if given, Y is measured anew in each draw at every step: called with the draws of
-        a batch (B, C, H, W) and a generator, it returns what is known of them
+    anew   : if given, Y and weight are made anew at every step: called with the draws of a batch
+        (B, C, H, W) and a generator, it returns what is known of them, and weights (B, 1, H, W)
     """
 
     x0: Tensor
     known: Known
     weight: Tensor
-    simulate: Callable[[Tensor, torch.Generator], Known] | None = None
+    anew: Callable[[Tensor, torch.Generator], tuple[Known, Tensor]] | None = None
+
+    def batch(self, index: Tensor, generator: torch.Generator) -> tuple[Tensor, Known, Tensor]:
+        """X_0, Y and weight of the examples at ``index`` (B,)."""
+        count, x0 = len(self.x0), self.x0[index]
+        if self.anew is not None:
+            return x0, *self.anew(x0, generator)
+        weight = self.weight.expand(count, -1, -1, -1)[index]
+        return x0, self.known.expand(count).at(index), weight
 
 
 @dataclass(frozen=True)
@@ -115,12 +123,9 @@ class TransientMemory:
         losses = []
         for _ in range(plan.m_steps):
             index = torch.randint(0, count, (batch,), generator=generator)
-            x0 = examples.x0[index]
+            x0, known, weight = examples.batch(index, generator)
             t = 0.02 + 0.97 * torch.rand(batch, generator=generator)
             eps = torch.randn(x0.shape, generator=generator)
-            known = examples.known.expand(count).at(index)
-            if examples.simulate is not None:
-                known = examples.simulate(x0, generator)
             tt = per_sample(t, x0)
             x_t = schedule.noised(x0, t, eps)
             with torch.no_grad():
@@ -128,7 +133,6 @@ class TransientMemory:
                 velocity = (schedule.a(tt) * x_t - frozen.x0) / schedule.s(tt)
             target = schedule.a(tt) * eps - schedule.s(tt) * x0
             error = velocity + self.correction(permanent, x_t, t, frozen.x0, known) - target
-            weight = examples.weight.expand(count, -1, -1, -1)[index]
             loss = (weight * error.square()).sum() / (weight.sum() * error.shape[1] + 1e-9)
             optimiser.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]

@@ -45,7 +45,7 @@ Array = NDArray[np.float64]
 PAPER_DRAWS = DrawPlan(particles=16, guidance="dps", steps=30, trajectory="fresh")
 FAST_DRAWS = DrawPlan(particles=16, guidance="amortised", steps=8, trajectory="warm")
 
-LESSONS = ("posterior", "measured", "joint")
+LESSONS = ("posterior", "measured", "joint", "prequential")
 
 
 class _Kept(Protocol):
@@ -68,7 +68,9 @@ class PaperSettings:
     lesson : what h learns from. ``posterior``: samples of the area, with the measurements that
         were made (Algorithm 2). ``measured``: the same, the loss at measured pixels alone, where
         the samples are true. ``joint``: the same samples, each measured anew in cells chosen at
-        random, so that (X_0, Y) are joint draws
+        random, so that (X_0, Y) are joint draws. ``prequential``: h is told the first
+        measurements, a random number of them, and the loss is at the later ones, so that it
+        learns from the truth and never sees what it predicts
     rollback : an update that predicts held-out cells worse than before is taken back;
         held_out : share of the measured cells that judge it
     """
@@ -226,29 +228,16 @@ class PaperSearch(Policy):
     def _adapt(self, samples: Tensor, observations: Observations, due: int) -> list[float]:
         """Eq. 7 on samples (P, C, H, W) of the area given these observations."""
         evidence = evidence_of(observations)
-        whole = torch.ones_like(evidence.mask)
+        whole, made = torch.ones_like(evidence.mask), _ANEW.get(self.settings.lesson)
         examples = Examples(
             pinned(samples, evidence),
             evidence.known,
             evidence.mask if self.settings.lesson == "measured" else whole,
-            self._simulated(len(observations)) if self.settings.lesson == "joint" else None,
+            None if made is None else made(observations),
         )
         return self.transient.adapt(
             self.frozen, examples, self.settings.adapt, seed=self.seed, path=due
         )
-
-    def _simulated(self, most: int) -> Callable[[Tensor, torch.Generator], Known]:
-        """Measures draws (B, C, H, W) anew: 1 to ``most`` cells of each, chosen at random."""
-        grid = self.grid
-
-        def measured(draws: Tensor, generator: torch.Generator) -> Known:
-            order = torch.rand(len(draws), grid.n_cells, generator=generator).argsort(dim=1)
-            counts = torch.randint(1, most + 1, (len(draws), 1), generator=generator)
-            cells = (order < counts).float().numpy()
-            mask = torch.from_numpy(np.stack([grid.pixels(row) for row in cells]))[:, None]
-            return Known(draws * mask, mask)
-
-        return measured
 
     def _split(self, due: int) -> tuple[Observations, list[Observation]]:
         """The rest and a held-out part of the measured cells; the seed decides."""
@@ -283,6 +272,49 @@ class PaperSearch(Policy):
         super().restore(observations, state)
         for name, part in self._parts.items():
             part.restore({k[len(name) :]: v for k, v in state.items() if k.startswith(name)})
+
+
+Anew = Callable[[Tensor, torch.Generator], tuple[Known, Tensor]]
+
+
+def _measured_anew(observations: Observations) -> Anew:
+    """Draws measured in cells chosen at random, as many as were measured at most."""
+    grid, most = observations.grid, len(observations)
+
+    def anew(draws: Tensor, generator: torch.Generator) -> tuple[Known, Tensor]:
+        order = torch.rand(len(draws), grid.n_cells, generator=generator).argsort(dim=1)
+        counts = torch.randint(1, most + 1, (len(draws), 1), generator=generator)
+        mask = _pixel_masks(grid, order < counts)
+        return Known(draws * mask, mask), torch.ones_like(mask)
+
+    return anew
+
+
+def _told_the_first(observations: Observations) -> Anew:
+    """The first measurements, a random number of them, to predict the later ones."""
+    grid, count = observations.grid, len(observations)
+    place = torch.full((1, grid.n_cells), count)
+    for position, item in enumerate(observations):
+        place[0, grid.index(item.cell)] = position
+
+    def anew(draws: Tensor, generator: torch.Generator) -> tuple[Known, Tensor]:
+        told = torch.randint(0, count, (len(draws), 1), generator=generator)
+        mask = _pixel_masks(grid, place < told)
+        return Known(draws * mask, mask), _pixel_masks(grid, (place >= told) & (place < count))
+
+    return anew
+
+
+def _pixel_masks(grid: Grid, cells: Tensor) -> Tensor:
+    """(B, n_cells) -> (B, 1, H, W), 1 at the pixels of chosen cells."""
+    rows = cells.float().numpy()
+    return torch.from_numpy(np.stack([grid.pixels(row) for row in rows]))[:, None]
+
+
+_ANEW: dict[str, Callable[[Observations], Anew]] = {
+    "joint": _measured_anew,
+    "prequential": _told_the_first,
+}
 
 
 def paper_settings(preset: str, memory: PermanentMemory) -> PaperSettings:

@@ -45,7 +45,7 @@ def kappa() -> Experiment:
     both = tuple(f"em-ptdm[preset=paper,a={a}]" for a in factors)
     parts = (
         Part("diffatd", "balls", alone, (250,), 10, prior=BALLS_PRIOR),
-        Part("em-ptdm", "balls", both, (250,), 2, prior=BALLS_PRIOR),
+        Part("em-ptdm", "balls", both, (250,), 12, prior=BALLS_PRIOR),
     )
     return Experiment(
         "kappa",
@@ -59,8 +59,8 @@ def kappa() -> Experiment:
         published.KAPPA,
         pairs=((alone[0], alone[1]), (alone[1], alone[2]), (alone[0], alone[2])),
         bear="The default preset ranks cells by probability and does not use a. So the factor is "
-        "varied where it counts: in DiffATD, and in EM-PTDM exactly as the paper writes it "
-        "(preset paper, slow, hence few tasks).",
+        "varied where it counts: in DiffATD, and in EM-PTDM as the paper writes it (preset "
+        "paper).",
     )
 
 
@@ -95,7 +95,7 @@ def memory_update() -> Experiment:
         "overhead",
         policies,
         (250, 300, 350),
-        6,
+        8,
         prior=OVERHEAD_PRIOR,
         settings={"target": "vehicle"},
         data=TILES,
@@ -170,20 +170,20 @@ def objects() -> Experiment:
 def cost() -> Experiment:
     policies = ("em-ptdm", "diffatd")
     parts = (
-        Part("28x28", "digits", policies, (100,), 2, prior=BALLS_PRIOR, data=DIGITS),
-        Part("32x32", "balls", policies, (100,), 2, prior=BALLS_PRIOR),
-        Part("32x32-paper", "balls", ("em-ptdm[preset=paper]",), (20,), 1, prior=BALLS_PRIOR),
+        Part("28x28", "digits", policies, (100,), 8, prior=BALLS_PRIOR, data=DIGITS),
+        Part("32x32", "balls", policies, (100,), 8, prior=BALLS_PRIOR),
+        Part("32x32-paper", "balls", ("em-ptdm[preset=paper]",), (20,), 8, prior=BALLS_PRIOR),
         Part(
             "64x64",
             "species",
             policies,
             (100,),
-            2,
+            8,
             prior=SPECIES_PRIOR,
             settings={"species": "Poecile atricapillus"},
             data=FEEDERWATCH,
         ),
-        Part("128x128x3", "overhead", policies, (100,), 2, prior=OVERHEAD_PRIOR, data=TILES),
+        Part("128x128x3", "overhead", policies, (100,), 8, prior=OVERHEAD_PRIOR, data=TILES),
     )
     quick = tuple(
         replace(p, at=(10,) if p.name.endswith("paper") else (30,), tasks=1) for p in parts
@@ -210,7 +210,7 @@ def trials() -> Experiment:
         "species",
         policies,
         (150, 200, 250),
-        4,
+        8,
         seeds=5,
         prior=SPECIES_PRIOR,
         settings={"species": "Poecile atricapillus"},
@@ -221,12 +221,12 @@ def trials() -> Experiment:
         "overhead",
         policies,
         (250, 300, 350),
-        4,
+        8,
         seeds=5,
         prior=OVERHEAD_PRIOR,
         data=TILES,
     )
-    balls = Part("balls", "balls", policies, (150, 200, 250), 4, seeds=5, prior=BALLS_PRIOR)
+    balls = Part("balls", "balls", policies, (150, 200, 250), 8, seeds=5, prior=BALLS_PRIOR)
     return Experiment(
         "trials",
         "Five independent trials",
