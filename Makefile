@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test mutants lint clean
+.PHONY: setup demo test attack mutants lint clean
 
 setup: $(STAMP)
 
@@ -18,6 +18,10 @@ demo: $(STAMP)
 
 test: $(STAMP) lint
 	$(BIN)/python -m pytest
+
+N ?= 1000
+attack: $(STAMP)
+	$(BIN)/python tests/attack/attack_run.py --cases $(N)
 
 mutants: $(STAMP)
 	$(BIN)/python tests/mutants/mutants.py --out benchmarks/results/mutants.md

@@ -117,7 +117,10 @@ def _array(file: IO[bytes], size: int, where: str) -> NDArray[Any]:
     if version not in ((1, 0), (2, 0)):
         raise InputError(f"{where} holds records or is of version {version}; save plain numbers")
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    shape, by_column, dtype = read(file)
+    try:
+        shape, by_column, dtype = read(file)
+    except Exception as error:  # NumPy's words are about Python's syntax
+        raise InputError(f"{where}: its header is damaged; fetch or save it again") from error
     if dtype.hasobject or dtype.fields or dtype.subdtype or not dtype.itemsize:
         raise InputError(f"{where} holds {dtype}, not plain numbers or texts")
     if min(shape, default=0) < 0:
