@@ -20,6 +20,8 @@ LARGEST, FINEST = 1e18, 1e-5
 are kept in single precision, and their squares have to be finite there."""
 CHEAPEST, DEAREST = 1e-6, 1e12
 """What a visit may cost."""
+MOST_CELLS = 100_000_000
+"""More cells than this are a mistake: their table of costs alone would take a gigabyte."""
 
 
 def whole(value: Any) -> int | None:
@@ -63,6 +65,11 @@ class Grid:
                 f"an area of {self.height}x{self.width} pixels cannot be cut into cells of "
                 f"{h}x{w}: {self.height % h} rows and {self.width % w} columns would be left over; "
                 "choose a cell size that divides the area, or crop or pad the area"
+            )
+        if self.n_cells > MOST_CELLS:
+            raise InputError(
+                f"an area of {self.rows}x{self.cols} cells is more than the {MOST_CELLS:,} that "
+                "can be searched; choose larger cells or a smaller area"
             )
         self._check_range()
         shape = (self.rows, self.cols)

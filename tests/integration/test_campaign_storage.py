@@ -7,7 +7,9 @@ import threading
 import pytest
 
 from engram.campaign import (
+    StaleError,
     Storage,
+    StorageError,
     create_campaign,
     history,
     open_campaign,
@@ -32,35 +34,41 @@ class TestContract:
         storage = Storage(url, create=True)
         row = storage.create_campaign(unique("c"), _first())
         assert storage.campaign(unique("c")) == row
-        (event,) = storage.events(row.id)
+        (event,) = storage.events(row)
         assert (event.payload, event.at, event.who) == ({"b": [1.5, None], "a": "é"}, 5.5, "anna")
-        storage.write(row.id, lambda w: w.append(_first(2, "x", "k2"), event.hash, [{"x": 1.5}]))
-        assert [e.seq for e in storage.events(row.id)] == [1, 2]
-        assert [e.seq for e in storage.events(row.id, 1)] == [2]
-        assert storage.detail(row.id, 2) == [{"x": 1.5}]
-        assert storage.detail(row.id, 1) is None
+        storage.write(row, lambda w: w.append(_first(2, "x", "k2"), event.hash, [{"x": 1.5}]))
+        assert [e.seq for e in storage.events(row)] == [1, 2]
+        assert [e.seq for e in storage.events(row, 1, event.hash)] == [2]
+        assert storage.find(row, "k2") == storage.event(row, 2) == storage.events(row)[1]
+        assert storage.find(row, "k3") is storage.event(row, 3) is None
+        assert storage.detail(row, 2) == [{"x": 1.5}]
+        assert storage.detail(row, 1) is None
 
     def test_a_block_that_fails_leaves_nothing(self, url, unique):
         storage = Storage(url, create=True)
         row = storage.create_campaign(unique("c"), _first())
 
+        head = storage.events(row)[0].hash
+
         def work(writer):
-            writer.append(_first(2, "x", "k2"), "")
+            writer.append(_first(2, "x", "k2"), head)
             raise InputError("changed my mind")
 
         with pytest.raises(InputError, match="changed my mind"):
-            storage.write(row.id, work)
-        assert len(storage.events(row.id)) == 1
+            storage.write(row, work)
+        assert len(storage.events(row)) == 1
 
     def test_keys_and_numbers_are_unique(self, url, unique):
         from sqlalchemy.exc import IntegrityError
 
         storage = Storage(url, create=True)
         row = storage.create_campaign(unique("c"), _first())
-        for event in (_first(2, "x", "first"), _first(1, "x", "other")):
-            with pytest.raises(IntegrityError):
-                storage.write(row.id, lambda w, e=event: w.append(e, ""))
-        assert len(storage.events(row.id)) == 1
+        head = storage.events(row)[0].hash
+        with pytest.raises(IntegrityError):
+            storage.write(row, lambda w: w.append(_first(2, "x", "first"), head))
+        with pytest.raises(StaleError):
+            storage.write(row, lambda w: w.append(_first(1, "x", "other"), ""))
+        assert len(storage.events(row)) == 1
 
     def test_names_are_unique(self, url, unique):
         storage = Storage(url, create=True)
@@ -75,19 +83,21 @@ class TestContract:
         row = storage.create_campaign(unique("c"), _first())
         inside, done = threading.Event(), threading.Event()
 
+        head = storage.events(row)[0].hash
+
         def slow(writer):
-            writer.append(_first(2, "x", "k2"), "")
+            writer.append(_first(2, "x", "k2"), head)
             inside.set()
             assert done.wait(60)
 
-        thread = threading.Thread(target=storage.write, args=(row.id, slow))
+        thread = threading.Thread(target=storage.write, args=(row, slow))
         thread.start()
         assert inside.wait(60)
         other = Storage(url)
-        assert len(other.events(row.id)) == 1  # at once, and without the unfinished block
+        assert len(other.events(row)) == 1  # at once, and without the unfinished block
         done.set()
         thread.join()
-        assert len(other.events(row.id)) == 2
+        assert len(other.events(row)) == 2
 
     def test_writers_wait_for_each_other(self, url, unique):
         storage = Storage(url, create=True)
@@ -97,17 +107,17 @@ class TestContract:
             own = Storage(url)
 
             def work(writer):
-                seq = len(writer.events()) + 1
-                writer.append(_first(seq, "x", f"k{n}"), "")
+                last = writer.events()[-1]
+                writer.append(_first(last.seq + 1, "x", f"k{n}"), last.hash)
 
-            own.write(row.id, work)
+            own.write(row, work)
 
         threads = [threading.Thread(target=add, args=(i,)) for i in range(6)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert [e.seq for e in storage.events(row.id)] == list(range(1, 8))
+        assert [e.seq for e in storage.events(row)] == list(range(1, 8))
 
     def test_a_whole_campaign(self, url, unique):
         name = unique("whole")
@@ -161,3 +171,107 @@ def test_sqlite_is_as_durable_as_promised(tmp_path):
         assert connection.execute(sa.text("PRAGMA journal_mode")).scalar() == "wal"
         assert connection.execute(sa.text("PRAGMA synchronous")).scalar() == 2  # FULL
         assert connection.execute(sa.text("PRAGMA busy_timeout")).scalar() == 60_000
+
+
+class TestStaleHandles:
+    """A database that does not have what was read from it gets nothing more."""
+
+    def test_a_log_that_was_cut_back(self, url, unique):
+        storage = Storage(url, create=True)
+        row = storage.create_campaign(unique("c"), _first())
+        one = storage.events(row)[0]
+        two = storage.write(row, lambda w: w.append(_first(2, "x", "k2"), one.hash))
+        _raw(storage, "DELETE FROM engram_events WHERE seq = 2 AND campaign = :id", row)
+        for request in (
+            lambda: storage.write(row, lambda w: w.append(_first(3, "x", "k3"), two.hash)),
+            lambda: storage.write(row, lambda w: w.events(2, two.hash)),
+            lambda: storage.events(row, 2, two.hash),
+        ):
+            with pytest.raises(StaleError, match=r"up to event 2, .*ends at event 1"):
+                request()
+        assert [e.seq for e in storage.events(row)] == [1]
+
+    def test_a_log_with_another_past(self, url, unique):
+        storage = Storage(url, create=True)
+        row = storage.create_campaign(unique("c"), _first())
+        for wrong in ("", "0" * 64):
+            with pytest.raises(StaleError, match="event 1 in the database is not the one"):
+                storage.write(row, lambda w, h=wrong: w.append(_first(2, "x", "k2"), h))
+        assert len(storage.events(row)) == 1
+
+    def test_another_campaign_in_the_same_row(self, url, unique):
+        storage = Storage(url, create=True)
+        row = storage.create_campaign(unique("c"), _first())
+        head = storage.events(row)[0].hash
+        _raw(
+            storage,
+            f"UPDATE engram_campaigns SET uid = '{unique('')[1:]:0>32}' WHERE id = :id",
+            row,
+        )
+        with pytest.raises(StaleError, match="not in this database any more"):
+            storage.write(row, lambda w: w.append(_first(2, "x", "k2"), head))
+        with pytest.raises(StaleError, match="not in this database any more"):
+            storage.events(row)
+
+
+def _raw(storage, statement, row):
+    import sqlalchemy as sa
+
+    with storage._begin(write=True) as connection:
+        connection.execute(sa.text(statement), {"id": row.id})
+
+
+def test_time_is_the_servers(postgres_url, unique, monkeypatch):
+    """A crew's own clock does not count where there is a server."""
+    campaign = create_campaign(unique("c"), Grid(8, 8), 20, db=postgres_url, policy="random")
+    before = campaign.state.at
+    monkeypatch.setattr("time.time", lambda: 4e9)
+    receipt = campaign.tell((0, 0), 1.0)
+    assert before <= receipt.at < before + 600
+    assert before <= campaign.now() < before + 600
+
+
+def test_a_writer_that_hangs_is_not_waited_for_forever(url, unique, monkeypatch):
+    monkeypatch.setattr("engram.campaign.connect.BUSY_SECONDS", 0.3)
+    storage = Storage(url, create=True)
+    row = storage.create_campaign(unique("c"), _first())
+    inside, done = threading.Event(), threading.Event()
+    thread = threading.Thread(
+        target=storage.write, args=(row, lambda writer: (inside.set(), done.wait(60)))
+    )
+    thread.start()
+    try:
+        assert inside.wait(60)
+        with pytest.raises(StorageError, match="lock"):
+            storage.write(row, lambda writer: None)
+    finally:
+        done.set()
+        thread.join()
+
+
+def test_a_server_that_refuses_is_not_asked_again(postgres_url):
+    import time
+
+    wrong = postgres_url.replace("postgres:@", "nobody-we-know:secret@")
+    assert wrong != postgres_url
+    began = time.monotonic()
+    with pytest.raises(StorageError, match="nobody-we-know"):
+        Storage(wrong)
+    assert time.monotonic() - began < 10
+
+
+def test_what_passes_by_itself_and_what_does_not():
+    from psycopg import OperationalError as ServerError
+    from sqlalchemy.exc import OperationalError
+
+    from engram.campaign.connect import may_pass
+
+    def failed(words, statement=None):
+        return OperationalError(statement, None, ServerError(words))
+
+    assert may_pass(failed("connection refused: is the server running?"))
+    assert may_pass(failed("FATAL: the database system is starting up"))
+    assert may_pass(failed("FATAL: sorry, too many clients already"))
+    assert not may_pass(failed('FATAL: password authentication failed for user "u"'))
+    assert not may_pass(failed("fe_sendauth: no password supplied"))
+    assert not may_pass(failed("canceling statement due to lock timeout", "SELECT 1"))

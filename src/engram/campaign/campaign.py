@@ -13,16 +13,19 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from engram.campaign.checks import check_tell, corrected_content, measured, show
-from engram.campaign.decide import SLACK, Wish, decide
+from engram.campaign.decide import SLACK, Wish, check_wish, decide
 from engram.campaign.explain import describe
 from engram.campaign.files import default_content, read_tells
 from engram.campaign.log import CampaignLog, Entry, Receipt, request_key
 from engram.campaign.model import (
     RANKINGS,
+    DamagedError,
     Event,
     Query,
     canonical,
+    check_amount,
     check_budget,
+    check_length,
     digest,
     observation_to_dict,
 )
@@ -87,21 +90,24 @@ class Campaign(CampaignLog):
         """
         if lease is not None and not lease > 0:
             raise InputError(f"lease={lease}: give a time above 0")
+        if lease is not None:
+            check_length(lease, "lease")
         wish = self.wish(n, by, rank, start)
         lease = self.state.spec.lease if lease is None else lease
         request = {
             "n": n,
             "rank": wish.rank,
             "start": None if wish.start is None else list(wish.start),
+            "lease": lease,
         }
         key, given = request_key(key)
         for _ in range(RACES):
             self.refresh()
-            if given and key in self._keys:
+            if given and self.storage.find(self.row, key) is not None:
                 break
             basis, at = self.state.seq, self.now()
             picks = self._decide(wish, at)
-            entry = self._ask_entry(request, picks, basis, at, lease, wish)
+            entry = self._ask_entry(request, picks, basis, at, wish)
 
             def keep(
                 state: State, moment: float, picks: Any = picks, basis: int = basis, e: Any = entry
@@ -114,7 +120,7 @@ class Campaign(CampaignLog):
 
         def locked(state: State, moment: float) -> Entry:
             picks = self._decide(wish, moment)
-            return self._ask_entry(request, picks, state.seq, moment, lease, wish)
+            return self._ask_entry(request, picks, state.seq, moment, wish)
 
         done = self._commit("ask", by, key, request, locked)
         assert done is not None
@@ -128,6 +134,7 @@ class Campaign(CampaignLog):
         return self._decide(self.wish(n, by, rank, start), self.now())
 
     def _decide(self, wish: Wish, at: float) -> list[Suggestion]:
+        check_wish(self.state, wish, at)
         return decide(self.state, self.policy(), wish, at)
 
     def _ask_entry(
@@ -136,10 +143,9 @@ class Campaign(CampaignLog):
         picks: list[Suggestion],
         basis: int,
         at: float,
-        lease: float | None,
         wish: Wish,
     ) -> Entry:
-        first = max(self.state.queries, default=0) + 1
+        first = self.state.last_query + 1
         queries = [
             {"query": first + i, "cell": list(p.cell), "terms": {**p.terms, "rank": p.rank}}
             for i, p in enumerate(picks)
@@ -149,7 +155,6 @@ class Campaign(CampaignLog):
             **request,
             "basis": basis,
             "at": at,
-            "lease": lease,
             "queries": queries,
             "detail_sha256": digest(canonical(detail)),
         }
@@ -157,7 +162,7 @@ class Campaign(CampaignLog):
 
     def _still_good(self, state: State, picks: list[Suggestion], basis: int, moment: float) -> bool:
         """True when since ``basis`` only measurements of other cells came in."""
-        if any(event.kind != "tell" for event in self.events[basis:]):
+        if state.stirred > basis:
             return False
         indices = [state.grid.index(pick.cell) for pick in picks]
         price = sum(state.spec.cost_of(index) for index in indices)
@@ -175,8 +180,11 @@ class Campaign(CampaignLog):
             raise InputError(
                 f"there is no query {query}; the campaign has {len(self.state.queries)} so far"
             )
-        kept = self.storage.detail(self.row.id, known.seq)
-        explanation = next(e for e in kept if tuple(e["cell"]) == known.cell)
+        kept = self.storage.detail(self.row, known.seq)
+        try:
+            explanation = next(e for e in kept if tuple(e["cell"]) == known.cell)
+        except (TypeError, LookupError, StopIteration) as error:
+            raise DamagedError(f"the explanation of query {query} was changed or lost") from error
         return {"query": query, "state": known.state_at(self.now()), **explanation}
 
     # -- telling -------------------------------------------------------------------------
@@ -263,6 +271,8 @@ class Campaign(CampaignLog):
             raise InputError("name what failed: either a query or a cell")
         if retry is not None and not retry >= 0:
             raise InputError(f"retry={retry}: give a time of 0 or more, or never")
+        if retry is not None:
+            check_length(retry, "retry")
         if query is not None:
             self.refresh()
             known = self.state.queries.get(query)
@@ -353,7 +363,7 @@ class Campaign(CampaignLog):
 
         def check(state: State, at: float, cell: Cell) -> None:
             index = state.grid.index(cell)
-            if not state.is_closed(index) and at >= state.waiting.get(index, at):
+            if not state.is_closed(index) and index not in state.waits(at):
                 raise InputError(f"cell {show(cell)} is open already")
 
         return self._cells("open", cells, reason, by, key, check)
@@ -385,6 +395,7 @@ class Campaign(CampaignLog):
         request = {"by": float(check_budget(amount, kind))}
 
         def prepare(state: State, at: float) -> Entry:
+            check_amount(state.budget + amount, "a budget of")
             cells = int((~state.base_closed).sum())
             if kind == "measurements" and state.budget + amount > cells:
                 raise InputError(

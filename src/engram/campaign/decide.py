@@ -42,6 +42,22 @@ def worth(state: State, policy: Policy, wish: Wish) -> NDArray[np.float64]:
     return np.asarray(scores.probability / trip_cost(state, wish.start))
 
 
+def prices(state: State) -> NDArray[np.float64]:
+    """(n_cells,) what a measurement of each cell takes from the budget."""
+    if state.spec.budget_kind == "cost":
+        return state.grid.cost.ravel().astype(np.float64)
+    return np.ones(state.grid.n_cells)
+
+
+def check_wish(state: State, wish: Wish, at: float) -> None:
+    """Refuse what cannot be met before any work is done for it: too many cells, too dear."""
+    available = state.available(at)
+    total = np.cumsum(np.sort(prices(state)[available]))
+    enough = int(np.searchsorted(total, state.budget_left(at) + SLACK, side="right"))
+    if wish.n > enough:
+        raise InputError(_why_not(state, wish.n, enough, at, enough < len(total)))
+
+
 def decide(state: State, policy: Policy, wish: Wish, at: float) -> list[Suggestion]:
     """The n cells to hand out at this moment; refuses when budget or cells do not suffice."""
     grid, left = state.grid, state.budget_left(at)
@@ -49,7 +65,7 @@ def decide(state: State, policy: Policy, wish: Wish, at: float) -> list[Suggesti
     ranking = worth(state, policy, wish)
     place = _places(ranking, available)
     pending = state.pending(at)
-    price = np.array([state.spec.cost_of(i) for i in range(grid.n_cells)])
+    price = prices(state)
     picks: list[Suggestion] = []
     for _ in range(wish.n):
         shut = ~available | (price > left + SLACK)
@@ -90,7 +106,7 @@ def _why_not(state: State, n: int, got: int, at: float, cells: bool) -> str:
             f"n={n}: the budget left ({left:g}, with {out} cell(s) out) is enough for {got}; "
             "ask for fewer, tell or fail what is out, or extend the budget"
         )
-    waiting = sum(at < until for until in state.waiting.values())
+    waiting = len(state.waits(at))
     return (
         f"n={n}: only {got} cell(s) can be handed out ({len(state.measurements)} measured, "
         f"{len(state.pending(at))} out, {waiting} waiting after a failure, the others closed); "

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engram.campaign.artifacts import Artifacts
+from engram.campaign.fits import check_fits
 from engram.campaign.model import Spec
 from engram.campaign.state import State
 from engram.errors import InputError
@@ -47,12 +48,10 @@ class Engine:
 
     The policy's state is a function of ``State.policy_keys``; ``replayed`` counts the groups of
     measurements that were taken in by ``observe`` rather than found in memory or artifacts.
-    ``instead`` names a plain policy to be run on the campaign's measurements for comparison.
     """
 
-    def __init__(self, artifacts: Artifacts | None = None, *, instead: str | None = None) -> None:
-        self.artifacts = artifacts
-        self._instead = instead
+    def __init__(self, folder: Path | None = None) -> None:
+        self.artifacts = None if folder is None else Artifacts(folder)
         self.replayed = 0
         self._policy: Policy | None = None
         self._keys: list[str] = []
@@ -60,7 +59,7 @@ class Engine:
 
     def policy(self, state: State) -> Policy:
         """The policy after every measurement in force."""
-        keys = state.policy_keys(self._spec(state))
+        keys = state.policy_keys()
         if self._policy is None or self._keys != keys[: len(self._keys)]:
             self._policy, done = self._start(state, keys)
         else:
@@ -71,20 +70,14 @@ class Engine:
             policy.observe(group)
             self.replayed += 1
             if position == len(keys) - 1 or position % SAVE_EVERY == 0:
-                self._save(keys[position], policy)
+                self._save(keys, position, policy)
         self._keys = keys
         return policy
 
-    def _spec(self, state: State) -> Spec:
-        if self._instead is None:
-            return state.spec
-        return replace(
-            state.spec, policy=self._instead, preset="default", options={}, prior_sha256=""
-        )
-
     def fresh(self, state: State) -> Policy:
         """A policy that has seen nothing."""
-        spec = self._spec(state)
+        spec = state.spec
+        check_fits(spec, len(state.measurements))
         if self._prior is None:
             self._prior = load_prior(spec)
         return make_policy(
@@ -114,7 +107,7 @@ class Engine:
             known = known[:position]
         return policy, 0
 
-    def _save(self, key: str, policy: Policy) -> None:
+    def _save(self, keys: list[str], position: int, policy: Policy) -> None:
         if self.artifacts is None:
             return
         arrays: dict[str, NDArray[Any]] = {
@@ -126,7 +119,8 @@ class Engine:
         note = json.dumps(
             {"updates": policy.log.updates, "evaluations": policy.log.evaluations}, default=float
         )
-        self.artifacts.save(key, arrays, note)
+        self.artifacts.save(keys[position], arrays, note)
+        self.artifacts.tidy(keys)
 
 
 def _restore(

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,8 @@ import numpy as np
 
 from engram._writing import write_file
 from engram.campaign.campaign import Campaign
-from engram.campaign.model import Event
+from engram.campaign.model import Event, iso
 from engram.errors import InputError
-
-
-def iso(at: float) -> str:
-    """A time of the log in ISO 8601, UTC."""
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
 
 
 def history(campaign: Campaign) -> list[dict[str, Any]]:
@@ -89,7 +83,7 @@ def export(campaign: Campaign, path: Path) -> int:
 
 def _as_json(campaign: Campaign) -> str:
     log = [
-        {**line, "explanations": campaign.storage.detail(campaign.row.id, line["seq"])}
+        {**line, "explanations": campaign.storage.detail(campaign.row, line["seq"])}
         for line in history(campaign)
     ]
     queries = [q.to_dict(campaign.now()) for q in campaign.state.queries.values()]

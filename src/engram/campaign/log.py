@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from engram.campaign.artifacts import Artifacts
+from engram.campaign.artifacts import campaign_folder
 from engram.campaign.checks import check_text
 from engram.campaign.engine import Engine
-from engram.campaign.model import Event
+from engram.campaign.event_table import CampaignRow, Writer
+from engram.campaign.model import Event, StaleError
+from engram.campaign.snapshot import Snapshots
 from engram.campaign.state import State
-from engram.campaign.storage import CampaignRow, Storage, Writer
+from engram.campaign.storage import Storage
 from engram.errors import InputError
 from engram.grid import Grid
 from engram.policies.base import Policy
@@ -21,13 +22,15 @@ from engram.policies.base import Policy
 
 @dataclass(frozen=True)
 class Receipt:
-    """The acknowledgement of a request. ``repeated``: its key was known, nothing was added."""
+    """The acknowledgement of a request. ``repeated``: its key was known, nothing was added;
+    ``note``: what is odd about it, such as the clock."""
 
     seq: int
     kind: str
     at: float
     cells: list[list[int]]
     repeated: bool = False
+    note: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -42,22 +45,44 @@ class Entry:
 
 
 class CampaignLog:
-    """Events, what they put in force, and the policy that follows from it."""
+    """What a campaign's events put in force, and the policy that follows from it.
+
+    Opening takes a snapshot where there is one and folds the events behind it. ``note`` is what
+    the last request had to say besides its answer, such as a clock that seems wrong.
+    """
 
     def __init__(
         self,
         storage: Storage,
         row: CampaignRow,
         *,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
         artifacts: bool = True,
     ) -> None:
         self.storage, self.row, self._clock = storage, row, clock
-        folder = storage.artifact_folder() / row.uid
-        self.engine = Engine(Artifacts(folder) if artifacts else None)
-        self.events: list[Event] = storage.events(row.id)
-        self.state = State.replay(self.events)
-        self._keys = {event.key: event for event in self.events}
+        self.note = ""
+        root = storage.artifact_folder()
+        self.folder = campaign_folder(root, row.uid) if artifacts else None
+        self.engine = Engine(self.folder)
+        self._snapshots = None if self.folder is None else Snapshots(self.folder, row.uid)
+        self.state = self._opened()
+        self._keep()
+
+    def _opened(self) -> State:
+        for state in self._snapshots.states(self._created) if self._snapshots else ():
+            try:
+                state.apply(self.storage.events(self.row, state.seq, state.hash))
+                return state
+            except StaleError:  # a snapshot of another history: the log decides
+                continue
+        return State.replay(self.storage.events(self.row))
+
+    def _created(self) -> Event | None:
+        return self.storage.event(self.row, 1)
+
+    def _keep(self) -> None:
+        if self._snapshots is not None:
+            self._snapshots.keep(self.state)
 
     @property
     def name(self) -> str:
@@ -67,23 +92,25 @@ class CampaignLog:
     def grid(self) -> Grid:
         return self.state.grid
 
+    @property
+    def events(self) -> list[Event]:
+        """The log up to what is in force here, read anew."""
+        return self.storage.events(self.row)[: self.state.seq]
+
     def refresh(self) -> State:
         """Read what others have appended; returns what is in force."""
-        self._take(self.storage.events(self.row.id, self.state.seq))
+        self.state.apply(self.storage.events(self.row, self.state.seq, self.state.hash))
+        self._keep()
         return self.state
 
     def now(self) -> float:
-        """The time, never before the last event."""
-        return max(self._clock(), self.state.at)
+        """The time of the campaign: see ``timeline``."""
+        clock = self._clock or self.storage.time
+        return self.state.time.believed(clock())[0]
 
     def policy(self) -> Policy:
         """The policy after every measurement in force."""
         return self.engine.policy(self.state)
-
-    def _take(self, events: Sequence[Event]) -> None:
-        self.state.apply(events)
-        self.events.extend(events)
-        self._keys.update((event.key, event) for event in events)
 
     # -- the way into the log ------------------------------------------------------------
 
@@ -102,7 +129,7 @@ class CampaignLog:
         cells = payload.get("cells") or [i["cell"] for i in payload.get("items", ())]
         if "cell" in payload:
             cells = [payload["cell"]]
-        return Receipt(event.seq, kind, event.at, cells, repeated)
+        return Receipt(event.seq, kind, event.at, cells, repeated, self.note)
 
     def _commit(
         self,
@@ -122,26 +149,36 @@ class CampaignLog:
         check_text(request.get("reason", ""), "reason")
 
         def work(writer: Writer) -> tuple[Event, bool] | None:
-            self._take(writer.events(self.state.seq))
-            known = self._keys.get(key)
+            self.state.apply(writer.events(self.state.seq, self.state.hash))
+            known = writer.find(key)
             if known is not None:
-                if known.kind != kind or any(known.payload.get(k) != v for k, v in request.items()):
-                    raise InputError(
-                        f"key {key!r} was used for another request (event {known.seq}, "
-                        f"{known.kind}); use a new key"
-                    )
+                _check_same(known, kind, who, request)
                 return known, True
-            at = self.now()
+            at, self.note = self.state.time.believed((self._clock or writer.time)())
             entry = prepare(self.state, at)
             if entry is None:
                 return None
             event = Event(self.state.seq + 1, kind, at, who, key, entry.payload)
             return writer.append(event, self.state.hash, entry.detail), False
 
-        done = self.storage.write(self.row.id, work)
+        self.note = ""
+        done = self.storage.write(self.row, work)
         if done is not None and done[0].seq == self.state.seq + 1:
-            self._take([done[0]])
+            self.state.apply([done[0]])
+        self._keep()
         return done
+
+
+def _check_same(known: Event, kind: str, who: str, request: dict[str, Any]) -> None:
+    """Refuse a key that stands for something else; cells are handed to who asked for them."""
+    same = known.kind == kind and all(known.payload.get(k) == v for k, v in request.items())
+    if same and (kind != "ask" or known.who == who):
+        return
+    by = f" by {known.who!r}" if known.who else ""
+    raise InputError(
+        f"key {known.key!r} was used for another request (event {known.seq}, {known.kind}{by}); "
+        "use a new key"
+    )
 
 
 def request_key(given: str | None) -> tuple[str, bool]:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.errors import InputError
+from engram.errors import EngramError, InputError
 from engram.grid import DEAREST, Cell, Grid
 from engram.observation import Observation
+
+if TYPE_CHECKING:
+    from engram.campaign.timeline import Span
 
 FORMAT = 1
 """Version of the event payloads; a log with a higher one is refused."""
@@ -21,6 +25,31 @@ FORMAT = 1
 KINDS = ("create", "ask", "tell", "fail", "correct", "retract", "close", "open", "extend")
 RANKINGS = ("score", "per-cost")
 BUDGETS = ("measurements", "cost")
+
+
+LARGEST = 1e12
+"""The largest budget, cost of the whole area, or cost of a cell's way: sums of such numbers are
+exact to far below what anybody counts."""
+
+
+LONGEST = 100 * 366 * 86400.0
+"""The longest lease or wait, in seconds."""
+
+
+class DamagedError(EngramError):
+    """The log cannot be what was written: the message names the event and what is wrong."""
+
+
+class StorageError(EngramError):
+    """The database could not be read or written; nothing of the request was kept."""
+
+
+class StaleError(StorageError):
+    """The database does not have the log that was read from it before."""
+
+
+class NewerError(InputError):
+    """Written by a later version of engram."""
 
 
 def canonical(data: Any) -> str:
@@ -31,6 +60,14 @@ def canonical(data: Any) -> str:
 def digest(*parts: str) -> str:
     """SHA-256 over texts, each closed by a zero byte."""
     return hashlib.sha256("".join(f"{part}\0" for part in parts).encode()).hexdigest()
+
+
+def iso(at: float) -> str:
+    """A time of the log in ISO 8601, UTC."""
+    try:
+        return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+    except (OverflowError, ValueError, OSError):  # no calendar reaches there
+        return f"{at:g} s after 1970"
 
 
 @dataclass(frozen=True)
@@ -121,7 +158,7 @@ class Spec:
         terms = dict(data)
         written = terms.pop("format", None)
         if not isinstance(written, int) or written > FORMAT:
-            raise InputError(
+            raise NewerError(
                 f"this campaign was written in log format {written!r}; this version of engram "
                 f"reads formats up to {FORMAT}: update engram"
             )
@@ -137,6 +174,30 @@ def check_budget(amount: float, kind: str) -> float:
     if kind == "measurements" and int(amount) != amount:
         raise InputError(f"budget={amount}: measurements are counted in whole numbers")
     return amount
+
+
+def check_bounds(spec: Spec) -> None:
+    """Refuse terms whose sums could not be held; asked at the door, old logs are read as before."""
+    grid = spec.grid
+    check_amount(spec.budget, "budget")
+    check_amount(float(grid.cost.sum()), "cost of all cells together")
+    check_amount(spec.travel * float(np.hypot(grid.rows, grid.cols)), "cost of the longest way")
+    if spec.lease is not None:
+        check_length(spec.lease, "lease")
+
+
+def check_amount(amount: float, name: str) -> float:
+    """A number that may be added to others of its kind."""
+    if not amount <= LARGEST:
+        raise InputError(f"{name} {amount:g}: the largest that can be counted with is {LARGEST:g}")
+    return amount
+
+
+def check_length(seconds: float, name: str) -> float:
+    """A time that may be added to a date."""
+    if not seconds <= LONGEST:
+        raise InputError(f"{name}={seconds:g}: give at most {LONGEST:g} seconds (a hundred years)")
+    return seconds
 
 
 def _grid_to_dict(grid: Grid) -> dict[str, Any]:
@@ -183,20 +244,34 @@ class Query:
     cell: Cell
     by: str
     at: float
-    until: float | None
+    lease: Span | None
     seq: int
     terms: dict[str, float]
     state: str = "asked"
 
+    @property
+    def until(self) -> float | None:
+        """When the lease ends."""
+        return None if self.lease is None else self.lease.until
+
     def expired(self, at: float) -> bool:
         """True when it is unanswered and its lease is over."""
-        return self.state == "asked" and self.until is not None and at >= self.until
+        return self.state == "asked" and self.lease is not None and self.lease.over(at)
 
     def state_at(self, at: float) -> str:
         return "expired" if self.expired(at) else self.state
 
     def to_dict(self, at: float) -> dict[str, Any]:
-        return {**asdict(self), "cell": list(self.cell), "state": self.state_at(at)}
+        return {
+            "query": self.query,
+            "cell": list(self.cell),
+            "by": self.by,
+            "at": self.at,
+            "until": self.until,
+            "seq": self.seq,
+            "terms": self.terms,
+            "state": self.state_at(at),
+        }
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def ensure(connection: Connection, *, create: bool) -> bool:
             connection.execute(schema.insert().values(version=VERSION))
         return create
     found = connection.execute(select(schema.c.version)).scalar_one_or_none()
-    if found is None or found > VERSION:
+    if not isinstance(found, int) or found > VERSION:
         raise InputError(
             f"this database has schema version {found}; this version of engram reads up to "
             f"{VERSION}: update engram"

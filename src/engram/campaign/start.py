@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from engram._version import __version__
 from engram.campaign.campaign import Campaign
 from engram.campaign.checks import check_text
 from engram.campaign.engine import Engine
-from engram.campaign.model import Event, Spec
+from engram.campaign.fits import check_fits
+from engram.campaign.model import Event, Spec, check_bounds
 from engram.campaign.state import State
 from engram.campaign.storage import Storage
 from engram.errors import InputError, shown
@@ -28,7 +29,7 @@ def create_campaign(
     policy: str | None = None,
     prior: str | None = None,
     by: str = "",
-    clock: Callable[[], float] = time.time,
+    clock: Callable[[], float] | None = None,
     **terms: Any,
 ) -> Campaign:
     """Create a campaign; ``terms`` are further fields of ``Spec`` (seed, lease, crews, ...)."""
@@ -36,14 +37,17 @@ def create_campaign(
     if not check_text(name, "name").strip() or len(name) > 200 or not name.isprintable():
         raise InputError(f"campaign name {shown(name)}: give 1 to 200 printable characters")
     spec = _checked_spec(grid, budget, policy or default_policy(), prior, terms)
-    event = Event(1, "create", clock(), by, uuid.uuid4().hex, spec.to_dict())
-    Engine().fresh(State(event))
+    event = Event(1, "create", 0.0, by, uuid.uuid4().hex, spec.to_dict())
+    state = State(event)
+    check_fits(spec, state.policy_budget())
+    Engine().fresh(state)
     storage = Storage(db, create=True)
+    event = replace(event, at=(clock or storage.time)())
     return Campaign(storage, storage.create_campaign(name, event), clock=clock)
 
 
 def open_campaign(
-    name: str, *, db: str | None = None, clock: Callable[[], float] = time.time
+    name: str, *, db: str | None = None, clock: Callable[[], float] | None = None
 ) -> Campaign:
     """An existing campaign."""
     storage = Storage(db)
@@ -68,4 +72,6 @@ def _checked_spec(
         names = candidates(prior)
         known = [n if memory_path(n).stem == n else str(memory_path(n).resolve()) for n in names]
         memory = {"prior": "+".join(known), "prior_sha256": fingerprint(prior)}
-    return Spec(grid, budget, policy, version=__version__, **memory, **terms)
+    spec = Spec(grid, budget, policy, version=__version__, **memory, **terms)
+    check_bounds(spec)
+    return spec

@@ -6,7 +6,8 @@ takes the time as an argument, and every ask records the time it was made at.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import groupby
 
 import numpy as np
@@ -15,8 +16,11 @@ from numpy.typing import NDArray
 from engram._version import __version__
 from engram.campaign.model import (
     KINDS,
+    LARGEST,
+    DamagedError,
     Event,
     Measurement,
+    NewerError,
     Query,
     Spec,
     canonical,
@@ -25,33 +29,63 @@ from engram.campaign.model import (
     observation_from_dict,
     observation_to_dict,
 )
+from engram.campaign.timeline import Span, Timeline
 from engram.errors import InputError
 from engram.grid import Cell, Grid
 from engram.observation import Observation
 from engram.policies.habits import fingerprint
 
 
+@contextmanager
+def _named(event: Event) -> Iterator[None]:
+    """Whatever an event's payload lacks or has wrong is damage of the log, and named."""
+    try:
+        yield
+    except (DamagedError, NewerError):
+        raise
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        reason = str(error) if isinstance(error, InputError) else f"{type(error).__name__} {error}"
+        raise DamagedError(f"event {event.seq} ({event.kind}) is damaged: {reason}") from error
+
+
 class State:
-    """Everything that follows from a prefix of the log."""
+    """Everything that follows from a prefix of the log.
+
+    stirred : number of the last event that was not a measurement, which is what an ask computed
+        before it cannot stand
+    """
 
     def __init__(self, created: Event) -> None:
         if created.kind != "create":
-            raise InputError(f"the log starts with {created.kind!r} instead of 'create'")
-        self.spec = Spec.from_dict(created.payload)
+            raise DamagedError(f"the log starts with {created.kind!r} instead of 'create'")
+        with _named(created):
+            self.spec = Spec.from_dict(created.payload)
         self.grid: Grid = self.spec.grid
-        self.budget = float(self.spec.budget)
+        self.budget = min(float(self.spec.budget), LARGEST)
         self.base_closed = self.grid.closed.ravel().copy()
         self.closed: set[int] = set()
-        self.waiting: dict[int, float] = {}
+        self.waiting: dict[int, Span] = {}
         self.measurements: dict[int, Measurement] = {}
         self.queries: dict[int, Query] = {}
-        self.seq, self.hash, self.at = created.seq, created.hash, created.at
+        self.last_query = 0
+        self._unanswered: dict[int, Query] = {}
+        self._by_cell: dict[Cell, list[Query]] = {}
+        self.time = Timeline(created.at)
+        self.seq, self.hash, self.stirred = created.seq, created.hash, created.seq
+
+    @property
+    def at(self) -> float:
+        """Time of the last event."""
+        return self.time.at
 
     @classmethod
     def replay(cls, events: Iterable[Event]) -> State:
         """Fold a whole log."""
         iterator = iter(events)
-        state = cls(next(iterator))
+        created = next(iterator, None)
+        if created is None:
+            raise DamagedError("the log is empty")
+        state = cls(created)
         state.apply(iterator)
         return state
 
@@ -59,26 +93,44 @@ class State:
         """Fold further events."""
         for event in events:
             if event.seq != self.seq + 1:
-                raise InputError(f"the log has event {event.seq} after event {self.seq}")
+                raise DamagedError(f"the log has event {event.seq} after event {self.seq}")
             if event.kind not in KINDS:
-                raise InputError(
+                raise NewerError(
                     f"event {event.seq} is of kind {event.kind!r}, which this version of engram "
                     "does not know: update engram"
                 )
-            getattr(self, f"_{event.kind}")(event)
-            self.seq, self.hash, self.at = event.seq, event.hash, event.at
+            with _named(event):
+                self.time.move(event.at)
+                getattr(self, f"_{event.kind}")(event)
+            self.seq, self.hash = event.seq, event.hash
+            if event.kind != "tell":
+                self.stirred = event.seq
 
     # -- how each kind of event changes what is in force ---------------------------------
 
+    def _create(self, event: Event) -> None:
+        raise DamagedError(f"event {event.seq} creates the campaign a second time")
+
     def _ask(self, event: Event) -> None:
         lease = event.payload["lease"]
-        until = None if lease is None else event.at + float(lease)
+        span = None if lease is None else self.time.grant(float(lease))
         for item in event.payload["queries"]:
-            row, col = item["cell"]
-            query = Query(
-                item["query"], (row, col), event.who, event.at, until, event.seq, item["terms"]
+            cell = self.grid.at(self.grid.index(item["cell"]))
+            self.add_query(
+                Query(item["query"], cell, event.who, event.at, span, event.seq, item["terms"])
             )
-            self.queries[query.query] = query
+
+    def add_query(self, query: Query) -> None:
+        """Put a query in force, in its present state."""
+        self.queries[query.query] = query
+        self.last_query = max(self.last_query, query.query)
+        self._by_cell.setdefault(query.cell, []).append(query)
+        if query.state == "asked":
+            self._unanswered[query.query] = query
+
+    def _settle(self, query: Query, state: str) -> None:
+        query.state = state
+        del self._unanswered[query.query]
 
     def _tell(self, event: Event) -> None:
         queries = event.payload["queries"]
@@ -91,7 +143,7 @@ class State:
             self.waiting.pop(index, None)
             for query in self.queries_of(observation.cell):
                 if query.state == "asked":
-                    query.state = "told"
+                    self._settle(query, "told")
 
     def _fail(self, event: Event) -> None:
         row, col = event.payload["cell"]
@@ -99,12 +151,12 @@ class State:
         for query in self.queries_of((row, col)):
             named = query.query == event.payload["query"]
             if query.state == "asked" and (named or not query.expired(event.at)):
-                query.state = "failed"
+                self._settle(query, "failed")
         wait = event.payload["wait"]
         if wait is None:
             self.closed.add(index)
         else:
-            self.waiting[index] = event.at + float(wait)
+            self.waiting[index] = self.time.grant(float(wait))
 
     def _correct(self, event: Event) -> None:
         observation = observation_from_dict(self.grid, event.payload["new"])
@@ -129,7 +181,7 @@ class State:
                 self.grid = grid_with_closed(self.grid, self.base_closed)
 
     def _extend(self, event: Event) -> None:
-        self.budget += float(event.payload["by"])
+        self.budget = min(self.budget + float(event.payload["by"]), LARGEST)
 
     # -- questions -------------------------------------------------------------------------
 
@@ -139,11 +191,12 @@ class State:
         return [m.observation for m in self.measurements.values()]
 
     def queries_of(self, cell: Cell) -> list[Query]:
-        return [q for q in self.queries.values() if q.cell == cell]
+        """Queries of a cell, in the order they were handed out."""
+        return self._by_cell.get(cell, [])
 
     def out(self, at: float) -> list[Query]:
         """Queries that are out: asked, unanswered, lease not over."""
-        return [q for q in self.queries.values() if q.state_at(at) == "asked"]
+        return [q for q in self._unanswered.values() if not q.expired(at)]
 
     def pending(self, at: float) -> list[Cell]:
         """Cells that are out, each once."""
@@ -163,11 +216,17 @@ class State:
         """(n_cells,) True for cells that may be handed out now."""
         mask = self.searchable()
         mask[[self.grid.index(cell) for cell in self.pending(at)]] = False
-        mask[[index for index, until in self.waiting.items() if at < until]] = False
+        mask[self.waits(at)] = False
         return mask
+
+    def waits(self, at: float) -> list[int]:
+        """Cells that are not to be tried yet after a failure."""
+        return [index for index, wait in self.waiting.items() if not wait.over(at)]
 
     def spent(self) -> float:
         """Budget taken by the measurements in force."""
+        if self.spec.budget_kind == "measurements":
+            return float(len(self.measurements))
         return sum(self.spec.cost_of(index) for index in self.measurements)
 
     def reserved(self, at: float) -> float:
@@ -190,19 +249,23 @@ class State:
         by_tell = groupby(self.measurements.values(), key=lambda m: m.seq)
         return [[m.observation for m in group] for _, group in by_tell]
 
-    def policy_keys(self, spec: Spec) -> list[str]:
-        """Key of a policy's state after 0, 1, ... groups.
+    def policy_keys(self) -> list[str]:
+        """Key of the policy's state after 0, 1, ... groups.
 
         It names everything the state depends on: engram's version and habits, area, budget,
         policy, options, seed, the memory's hash and every measurement so far. Two logs that put the
         same things in force share their keys; a correction changes those behind it only.
         """
+        spec = self.spec
         terms = canonical([spec.policy, spec.preset, spec.options, spec.seed, spec.prior_sha256])
+        return self.keys_of(f"{__version__} {fingerprint()}", terms, str(self.policy_budget()))
+
+    def keys_of(self, code: str, terms: str, budget: str) -> list[str]:
+        """Keys of whatever is made of the area and the measurements by ``code`` on ``terms``."""
         area = canonical(
-            [spec.to_dict()["grid"], [int(i) for i in np.flatnonzero(self.base_closed)]]
+            [self.spec.to_dict()["grid"], [int(i) for i in np.flatnonzero(self.base_closed)]]
         )
-        code = f"{__version__} {fingerprint()}"
-        keys = [digest("engram-state-1", code, terms, area, str(self.policy_budget()))]
+        keys = [digest("engram-state-1", code, terms, area, budget)]
         for group in self.groups():
             keys.append(digest(keys[-1], canonical([observation_to_dict(o) for o in group])))
         return keys

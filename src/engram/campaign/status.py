@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engram.campaign.campaign import Campaign
+from engram.campaign.companion import spatial_evidence
 from engram.campaign.correction import corrected
 from engram.campaign.decide import SLACK, ranked
-from engram.campaign.engine import Engine
 from engram.campaign.fitness import base_rate_evidence, prior_fitness
 from engram.campaign.remaining import Evidence, Remaining, remaining
 from engram.campaign.state import State
@@ -115,8 +115,7 @@ def _advice(state: State, facts: dict[str, Any]) -> dict[str, Any]:
 def _fitness(campaign: Campaign, state: State, policy: Policy) -> dict[str, Any]:
     spatial = None
     if state.spec.policy != SPATIAL and state.measurements:
-        companion = Engine(campaign.engine.artifacts, instead=SPATIAL)
-        spatial = companion.policy(state).log.evidence
+        spatial = spatial_evidence(state, campaign.folder)
     return prior_fitness(
         state.spec.policy, policy.log.evidence, spatial, base_rate_evidence(state.observations)
     )

@@ -3,57 +3,52 @@
 The contract, the same on both (see the conformance tests):
 
 * The log of a campaign is append-only; event ``seq`` 1, 2, 3 ... without gaps.
-* ``writer`` gives one process at a time the right to append to a campaign. Nobody appends
+* ``write`` gives one process at a time the right to append to a campaign. Nobody appends
   between what the writer reads and what it writes. What was appended is there, whole and
   durable, when the block ends without an error, and is not there at all otherwise.
+* An event is appended only to the very campaign that was opened (its uid) and only to the event
+  it was made for (number and hash); whoever holds a log that the database no longer has, because
+  an older copy was put back or the database replaced, is told so (``StaleError``).
 * Readers see only whole blocks, wait for nobody and make nobody wait.
 * A key occurs once in a campaign, which makes repeating a lost request harmless.
+* Time is the server's, or on SQLite this machine's.
 
 Every block has a connection of its own: campaigns last for days, connections need not.
 """
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.engine import URL, Connection, Engine
+from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
-from sqlalchemy.pool import NullPool
 
 from engram.campaign import schema
-from engram.campaign.model import Event, canonical
+from engram.campaign.connect import create_file, may_pass, server_engine, sqlite_engine
+from engram.campaign.event_table import (
+    CampaignRow,
+    Writer,
+    check_identity,
+    events_behind,
+    insert,
+    one_event,
+    parsed,
+    server_time,
+)
+from engram.campaign.model import Event, StorageError
 from engram.campaign.place import default_url, home, parse_url, shown_place, without_secrets
-from engram.errors import EngramError, InputError
+from engram.errors import InputError
 
 Result = TypeVar("Result")
 
-BUSY_SECONDS = 60.0
-"""How long a writer waits for others before it gives up."""
-
 PATIENCE = 30.0
 """How long a lost connection to a server is tried again."""
-
-
-class StorageError(EngramError):
-    """The database could not be read or written; nothing of the request was kept."""
-
-
-@dataclass(frozen=True)
-class CampaignRow:
-    """A campaign in the database."""
-
-    id: int
-    uid: str
-    name: str
-    created: float
 
 
 class Storage:
@@ -67,8 +62,8 @@ class Storage:
             if not create:
                 self.empty = True
                 return
-            Path(self.path).parent.mkdir(parents=True, exist_ok=True)
-        self._engine = _sqlite_engine(self.url) if self.is_sqlite else _server_engine(self.url)
+            create_file(Path(self.path))
+        self._engine = sqlite_engine(Path(self.path)) if self.is_sqlite else server_engine(self.url)
         self._prepare(create)
 
     @property
@@ -119,8 +114,8 @@ class Storage:
             except IntegrityError:
                 raise
             except DBAPIError as error:
-                lost = error.connection_invalidated or _is_unreachable(error)
-                if self.is_sqlite or not lost or time.monotonic() + pause > deadline:
+                late = time.monotonic() + pause > deadline
+                if self.is_sqlite or late or not may_pass(error):
                     raise self._error(error) from error
                 time.sleep(pause)
                 pause = min(2 * pause, 2.0)
@@ -153,7 +148,7 @@ class Storage:
                     key = result.inserted_primary_key
                     assert key is not None
                     row = CampaignRow(int(key[0]), uid, name, event.at)
-                    _insert(connection, row.id, event, "", None)
+                    insert(connection, row.id, event, "", None)
                 return row
 
         try:
@@ -165,12 +160,7 @@ class Storage:
         """The campaign of this name."""
         row = None
         if not self.empty:
-
-            def work() -> CampaignRow | None:
-                with self._begin(write=False) as connection:
-                    return self._find(connection, name)
-
-            row = self._patient(work)
+            row = self._read(lambda connection: self._find(connection, name))
         if row is None:
             known = ", ".join(r.name for r in self.campaigns()) or "(none yet)"
             raise InputError(f"no campaign named {name!r} in this database; there are: {known}")
@@ -180,140 +170,56 @@ class Storage:
     def _find(connection: Connection, name: str) -> CampaignRow | None:
         table = schema.campaigns
         row = connection.execute(sa.select(table).where(table.c.name == name)).one_or_none()
-        return None if row is None else CampaignRow(**row._mapping)
+        return None if row is None else CampaignRow.of(row._mapping)
 
     def campaigns(self) -> list[CampaignRow]:
         """All campaigns, in the order of their creation."""
         if self.empty:
             return []
-
-        def work() -> list[CampaignRow]:
-            with self._begin(write=False) as connection:
-                rows = connection.execute(sa.select(schema.campaigns).order_by(sa.text("id")))
-                return [CampaignRow(**row._mapping) for row in rows]
-
-        return self._patient(work)
+        query = sa.select(schema.campaigns).order_by(schema.campaigns.c.id)
+        rows = self._read(lambda connection: connection.execute(query).all())
+        return [CampaignRow.of(row._mapping) for row in rows]
 
     # -- events --------------------------------------------------------------------------
 
-    def events(self, campaign: int, after: int = 0) -> list[Event]:
-        """The events behind ``after``, without taking any lock."""
+    def _read(self, work: Callable[[Connection], Result]) -> Result:
+        """Run a block that only reads."""
 
-        def work() -> list[Event]:
+        def reading() -> Result:
             with self._begin(write=False) as connection:
-                return _read(connection, campaign, after)
+                return work(connection)
 
-        return self._patient(work)
+        return self._patient(reading)
 
-    def detail(self, campaign: int, seq: int) -> Any:
+    def time(self) -> float:
+        """The storage's time."""
+        return time.time() if self.is_sqlite else self._read(server_time)
+
+    def events(self, row: CampaignRow, after: int = 0, hash: str = "") -> list[Event]:
+        """The events behind number ``after``, which must be there with this hash; no lock."""
+        return self._read(lambda connection: events_behind(connection, row, after, hash))
+
+    def event(self, row: CampaignRow, seq: int) -> Event | None:
+        """One event by its number."""
+        return self._read(lambda connection: one_event(connection, row, schema.events.c.seq == seq))
+
+    def find(self, row: CampaignRow, key: str) -> Event | None:
+        """One event by its key."""
+        return self._read(lambda connection: one_event(connection, row, schema.events.c.key == key))
+
+    def detail(self, row: CampaignRow, seq: int) -> Any:
         """What an event keeps for explanations, or None."""
-        table = schema.events
+        c = schema.events.c
+        query = sa.select(c.detail).where(c.campaign == row.id, c.seq == seq)
+        text = self._read(lambda connection: connection.execute(query).scalar_one_or_none())
+        return None if text is None else parsed(text, f"the explanation of event {seq}")
 
-        def work() -> str | None:
-            with self._begin(write=False) as connection:
-                query = sa.select(table.c.detail).where(
-                    table.c.campaign == campaign, table.c.seq == seq
-                )
-                return connection.execute(query).scalar_one_or_none()
-
-        text = self._patient(work)
-        return None if text is None else json.loads(text)
-
-    def write(self, campaign: int, work: Callable[[Writer], Result]) -> Result:
+    def write(self, row: CampaignRow, work: Callable[[Writer], Result]) -> Result:
         """Run ``work`` as the only writer of a campaign; repeated when the server went away."""
 
         def locked() -> Result:
             with self._begin(write=True) as connection:
-                table = schema.campaigns
-                query = sa.select(table.c.id).where(table.c.id == campaign)
-                connection.execute(query.with_for_update()).one()
-                return work(Writer(connection, campaign))
+                check_identity(connection, row, lock=True)
+                return work(Writer(connection, row, self.is_sqlite))
 
         return self._patient(locked)
-
-
-class Writer:
-    """The right to append to one campaign, inside one transaction."""
-
-    def __init__(self, connection: Connection, campaign: int) -> None:
-        self._connection, self._campaign = connection, campaign
-
-    def events(self, after: int = 0) -> list[Event]:
-        return _read(self._connection, self._campaign, after)
-
-    def append(self, event: Event, previous_hash: str, detail: Any = None) -> Event:
-        """Append one event; returns it with its hash."""
-        text = None if detail is None else canonical(detail)
-        return _insert(self._connection, self._campaign, event, previous_hash, text)
-
-
-def _read(connection: Connection, campaign: int, after: int) -> list[Event]:
-    c = schema.events.c
-    query = (
-        sa.select(c.seq, c.kind, c.at, c.who, c.key, c.payload, c.hash)
-        .where(c.campaign == campaign, c.seq > after)
-        .order_by(c.seq)
-    )
-    return [
-        Event(row.seq, row.kind, row.at, row.who, row.key, json.loads(row.payload), row.hash)
-        for row in connection.execute(query)
-    ]
-
-
-def _insert(
-    connection: Connection, campaign: int, event: Event, previous_hash: str, detail: str | None
-) -> Event:
-    text = canonical(event.payload)
-    hashed = event.chained(previous_hash, text)
-    connection.execute(
-        schema.events.insert().values(
-            campaign=campaign,
-            seq=event.seq,
-            kind=event.kind,
-            at=event.at,
-            who=event.who,
-            key=event.key,
-            payload=text,
-            detail=detail,
-            hash=hashed,
-        )
-    )
-    return Event(event.seq, event.kind, event.at, event.who, event.key, event.payload, hashed)
-
-
-def _is_unreachable(error: DBAPIError) -> bool:
-    """True when no connection could be made at all (server down or starting)."""
-    from sqlalchemy.exc import OperationalError
-
-    return isinstance(error, OperationalError) and error.statement is None
-
-
-def _sqlite_engine(url: URL) -> Engine:
-    engine = sa.create_engine(
-        url, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False}
-    )
-
-    @sa.event.listens_for(engine, "connect")
-    def _on_connect(connection: Any, record: Any) -> None:
-        connection.isolation_level = None  # the engine's begin event says how to begin
-        cursor = connection.cursor()
-        cursor.execute("PRAGMA journal_mode=WAL")
-        cursor.execute("PRAGMA synchronous=FULL")
-        cursor.execute("PRAGMA foreign_keys=ON")
-        cursor.close()
-
-    @sa.event.listens_for(engine, "begin")
-    def _on_begin(connection: Connection) -> None:
-        write = connection.get_execution_options().get("engram_write", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
-
-    return engine
-
-
-def _server_engine(url: URL) -> Engine:
-    try:
-        return sa.create_engine(url, poolclass=NullPool)
-    except ModuleNotFoundError as error:
-        raise InputError(
-            "PostgreSQL needs the psycopg package: pip install 'engram[postgres]'"
-        ) from error

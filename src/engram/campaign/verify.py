@@ -10,7 +10,7 @@ import numpy as np
 from engram.campaign.campaign import Campaign
 from engram.campaign.decide import Wish, decide
 from engram.campaign.engine import Engine
-from engram.campaign.model import Event, canonical, digest
+from engram.campaign.model import DamagedError, Event, canonical, digest
 from engram.campaign.state import State
 from engram.errors import EngramError
 
@@ -36,32 +36,63 @@ class Verification:
 
 
 def verify(campaign: Campaign) -> Verification:
-    """Check the chain of hashes, fold the log again, and recompute every suggestion."""
-    campaign.refresh()
-    events = campaign.events
-    report = Verification(events=len(events))
-    _check_chain(events, report)
-    if not report.ok:
-        return report
+    """Check the chain of hashes, fold the log again, and recompute every suggestion.
+
+    Damage of any kind is named in the report. Snapshots and artifacts are not looked at, except
+    that what is in force here must be what the log puts in force.
+    """
+    report = Verification()
+    try:
+        campaign.refresh()
+        events = campaign.events
+        report.events = len(events)
+        _check_chain(events, report)
+        if report.ok:
+            _replay(campaign, events, report)
+    except DamagedError as error:
+        report.faults.append(str(error))
+    return report
+
+
+def _replay(campaign: Campaign, events: list[Event], report: Verification) -> None:
     engine = Engine()
-    state = State(events[0])
+    state = State.replay(events[:1])
     for event in events:
         if event.kind == "ask":
             state.apply(events[state.seq : event.payload["basis"]])
             _check_ask(campaign, event, state, engine, report)
     state.apply(events[state.seq :])
     engine.policy(state)
-    return report
+    if _in_force(state) != _in_force(campaign.state):
+        report.faults.append(
+            "what was in force here is not what the log says: a snapshot was changed; remove "
+            f"{campaign.folder}"
+        )
+
+
+def _in_force(state: State) -> tuple[Any, ...]:
+    """What two states of one campaign are compared by."""
+    queries = [(q.query, q.cell, q.by, q.until, q.state) for q in state.queries.values()]
+    places = (sorted(state.closed), sorted(state.waiting.items()), state.base_closed.tolist())
+    return state.hash, state.at, state.budget, state.policy_keys()[-1], queries, places
 
 
 def _check_chain(events: list[Event], report: Verification) -> None:
     previous = ""
     for event in events:
-        if event.chained(previous, canonical(event.payload)) != event.hash:
+        if _chained(event, previous) != event.hash:
             report.faults.append(
                 f"event {event.seq} ({event.kind}) was changed after it was written"
             )
         previous = event.hash
+
+
+def _chained(event: Event, previous: str) -> str | None:
+    """The hash an event should have; None when its payload cannot have been written."""
+    try:
+        return event.chained(previous, canonical(event.payload))
+    except ValueError:  # NaN, or text that is no text
+        return None
 
 
 def _check_ask(
@@ -69,8 +100,7 @@ def _check_ask(
 ) -> None:
     payload = event.payload
     report.asks += 1
-    detail = campaign.storage.detail(campaign.row.id, event.seq)
-    if detail is None or digest(canonical(detail)) != payload["detail_sha256"]:
+    if _detail_hash(campaign, event.seq) != payload["detail_sha256"]:
         report.faults.append(f"event {event.seq}: its explanation was changed or is missing")
     start = None if payload["start"] is None else (payload["start"][0], payload["start"][1])
     try:
@@ -90,6 +120,14 @@ def _check_ask(
             )
         elif not _close(recorded["terms"], again):
             report.faults.append(f"query {recorded['query']}: same cell, but other score terms")
+
+
+def _detail_hash(campaign: Campaign, seq: int) -> str | None:
+    try:
+        detail = campaign.storage.detail(campaign.row, seq)
+        return None if detail is None else digest(canonical(detail))
+    except (DamagedError, ValueError):
+        return None
 
 
 def _close(recorded: dict[str, float], again: dict[str, float]) -> bool:

@@ -107,12 +107,19 @@ def duration(text: str | None, option: str) -> float | None:
 
 
 def emit(facts: Any, as_json: bool, text: str) -> None:
-    """JSON, or one line of text, of something that is done already."""
+    """JSON, or one line of text, of something that is done already, and its note if it has one."""
     with acknowledges(text):
         if as_json:
             say_json(facts)
         else:
             say(text)
+            say_note(facts.get("note", ""))
+
+
+def say_note(note: str) -> None:
+    """What is odd about a request that was met."""
+    if note:
+        say(f"note: {note}")
 
 
 def _text(value: Any) -> str:

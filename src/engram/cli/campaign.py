@@ -27,6 +27,7 @@ from engram.cli._campaign import (
     needs_database,
     numbers,
     opened,
+    say_note,
     show_queries,
 )
 from engram.cli._common import check_seed, parse_pair
@@ -174,6 +175,8 @@ def ask(
     reserved = ", ".join(f"query {q.query} at {q.cell}" for q in queries)
     with acknowledges(f"{name}: reserved: {reserved}"):
         show_queries(rows, as_json, f"{name}: cells to measure")
+        if not as_json:
+            say_note(campaign.note)
 
 
 @app.command()

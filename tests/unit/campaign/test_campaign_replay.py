@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from engram.campaign import Campaign, Storage, verify
-from engram.campaign.artifacts import KEEP, Artifacts
+from engram.campaign.artifacts import BACK, OTHERS, Artifacts
 
 
 def _outcome(cell):
@@ -97,7 +97,7 @@ def test_damaged_artifacts_are_rebuilt_from_the_log(create, reopen, learner, har
     for i in range(12):
         campaign.tell((i // 8, i % 8), float(i % 2))
     expected = [(p.cell, p.terms) for p in campaign.peek(4)]
-    files = list((campaign.storage.artifact_folder() / campaign.row.uid).iterdir())
+    files = list(campaign.folder.iterdir())
     assert files
     for path in files:
         blob = bytearray(path.read_bytes())
@@ -121,32 +121,62 @@ def test_damaged_artifacts_are_rebuilt_from_the_log(create, reopen, learner, har
     assert last.engine.replayed == 0  # written again
 
 
+def _key(number):
+    return f"{number:064x}"
+
+
 def test_every_flipped_bit_of_an_artifact_is_noticed(tmp_path):
-    store = Artifacts(tmp_path)
+    store, key = Artifacts(tmp_path), _key(1)
     arrays = {"a": np.arange(3, dtype=np.float32), "b": np.zeros((0, 2))}
-    store.save("k", arrays, "note")
-    blob = store.path("k").read_bytes()
+    store.save(key, arrays, "note")
+    blob = store.path(key).read_bytes()
     for position in range(len(blob)):
         harmed = bytearray(blob)
         harmed[position] ^= 1 << (position % 8)
-        store.path("k").write_bytes(harmed)
-        loaded = store.load("k")
+        store.path(key).write_bytes(harmed)
+        loaded = store.load(key)
         if loaded is not None:  # a flip that does not matter, such as one in padding
             assert loaded[1] == "note"
             assert all(np.array_equal(loaded[0][name], arrays[name]) for name in arrays)
 
 
-def test_artifacts_are_pruned_and_never_fail(tmp_path):
+def test_artifacts_are_kept_by_what_they_are_good_for(tmp_path):
+    """The newest, some further and further behind it, and few that lead elsewhere."""
     store = Artifacts(tmp_path / "deep" / "folder")
-    assert store.newest(["a"]) is None
-    for i in range(KEEP + 5):
-        store.save(f"k{i}", {"x": np.ones(2)}, "")
-    assert len(list(store.folder.iterdir())) == KEEP
-    assert store.newest(["zz", f"k{KEEP + 4}", "yy"]) == 1
-    assert store.load("absent") is None
+    assert store.newest([_key(1)]) is None
+    way = [_key(i) for i in range(400)]
+    for i in range(400, 405):
+        store.save(_key(i), {"x": np.ones(2)}, "")
+    for i in range(300):
+        store.save(way[i], {"x": np.ones(2)}, "")
+    store.tidy(way)
+    on = sorted(int(key, 16) for key in store.keys() if key in way)  # noqa: SIM118
+    assert on == [0, *sorted(299 - distance for distance in (0, *BACK) if distance <= 299)]
+    assert len(store.keys()) == len(on) + OTHERS
+    assert store.newest(way) == 299
+    assert store.load(_key(999)) is None
+
+
+def test_a_cache_that_cannot_be_written_never_fails(tmp_path):
     blocked = Artifacts(tmp_path / "file")
     (tmp_path / "file").write_text("in the way")
-    blocked.save("k", {"x": np.ones(2)}, "")
+    blocked.save(_key(1), {"x": np.ones(2)}, "")
+    blocked.tidy([_key(1)])
+    assert blocked.keys() == []
+
+
+def test_a_folder_is_tidied_by_our_names_alone(tmp_path):
+    store = Artifacts(tmp_path)
+    foreign = [tmp_path / name for name in ("weights.safetensors", "a.partial", "deadbeef")]
+    for path in foreign:
+        path.write_text("not ours")
+    for i in range(20):
+        store.save(_key(i), {"x": np.ones(2)}, "")
+    store.tidy([])
+    assert all(path.exists() for path in foreign)
+    for name in ("../outside", "/etc/passwd", "", "K" * 64):
+        with pytest.raises(ValueError, match="not the name of an artifact"):
+            store.path(name)
 
 
 def test_verify_sees_changes_of_the_log(create, reopen, db):

@@ -1,0 +1,60 @@
+"""Does the engine of an area fit in this machine's memory? Asked before anything is built."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from engram.campaign.model import Spec
+from engram.errors import InputError
+from engram.policies import POLICIES
+
+PLAIN = (500, 16, 0)
+PROCESS = (4_000, 16, 16)
+MEMORY = (16_000, 200, 16)
+"""Bytes per cell, per value of the picture, and per cell and measurement, measured on areas of
+16,000 to 260,000 cells and rounded up: policies that only look, the Gaussian process, and those
+that imagine (which hold a process as well)."""
+
+
+def check_fits(spec: Spec, measurements: int) -> None:
+    """Refuse an area whose engine would need more memory than there is."""
+    grid, have = spec.grid, memory()
+    need = bytes_needed(spec, measurements)
+    if need <= have:
+        return
+    raise InputError(
+        f"an area of {grid.rows}x{grid.cols} cells ({grid.height}x{grid.width} pixels of "
+        f"{grid.channels} channel(s)) with {measurements} measurements needs about "
+        f"{need / 1e9:.3g} GB for policy {spec.policy!r}, and {have / 1e9:.3g} GB are there; use "
+        "larger cells, a smaller area, or another policy ('random' needs the least)"
+    )
+
+
+def bytes_needed(spec: Spec, measurements: int) -> int:
+    """What the policy of an area takes after so many measurements, roughly and from above."""
+    grid = spec.grid
+    plan = POLICIES.get(spec.policy)
+    rates = MEMORY if plan is not None and plan.needs_memory else PLAIN
+    if spec.policy == "gp":
+        rates = PROCESS
+    per_cell, per_value, per_measurement = rates
+    values = grid.height * grid.width * grid.channels
+    return grid.n_cells * (per_cell + per_measurement * measurements) + values * per_value
+
+
+def memory() -> int:
+    """Bytes this process may have: of the machine, its control group, or its own limit."""
+    limits = []
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    with contextlib.suppress(OSError, ValueError):
+        limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    with contextlib.suppress(ImportError):
+        import resource
+
+        for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
+            soft = resource.getrlimit(kind)[0]
+            limits.extend([soft] if soft != resource.RLIM_INFINITY else [])
+    return min(limits, default=8_000_000_000)
