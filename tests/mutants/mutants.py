@@ -176,7 +176,13 @@ def warm_up() -> None:
     gc.freeze()
 
 
-def page(verdicts: Sequence[Verdict], seconds: float) -> str:
+def spent(began: float) -> str:
+    """Time since a moment: by the clock, and what the processor had to do for it."""
+    processor = sum(os.times()[:4])
+    return f"{time.perf_counter() - began:.0f} s ({processor:.0f} s of processor time)"
+
+
+def page(verdicts: Sequence[Verdict], spent: str) -> str:
     """The result as Markdown."""
     sys.path.insert(0, str(SOURCE))
     from engram.bench.provenance import commit
@@ -194,8 +200,7 @@ def page(verdicts: Sequence[Verdict], seconds: float) -> str:
     when = datetime.now(UTC).strftime("%Y-%m-%d")
     lines += [
         "",
-        f"`make mutants` at {commit()}, {when}, {seconds:.0f} s on one core, "
-        f"Python {platform.python_version()}.",
+        f"`make mutants` at {commit()}, {when}, {spent}, Python {platform.python_version()}.",
         "",
         f"killed {killed} of {len(verdicts)}",
     ]
@@ -225,9 +230,9 @@ def main() -> int:
             if not v.killed:
                 print(v.output)
     if given.out:
-        given.out.write_text(page(verdicts, time.perf_counter() - began))
+        given.out.write_text(page(verdicts, spent(began)))
     killed = sum(v.killed for v in verdicts)
-    print(f"{time.perf_counter() - began:.0f} s")
+    print(spent(began))
     print(f"killed {killed} of {len(verdicts)}")
     return 0 if killed == len(verdicts) else 1
 

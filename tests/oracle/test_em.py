@@ -120,16 +120,32 @@ def test_h_learns_how_far_a_measurement_is_to_be_trusted(sigma: float) -> None:
 def test_h_told_of_new_measurements_at_every_step_learns_from_those() -> None:
     """Joint draws: every draw is measured anew, without noise, so the gain is 1."""
 
-    def simulate(images: Tensor, generator: torch.Generator) -> Known:
+    def anew(images: Tensor, generator: torch.Generator) -> tuple[Known, Tensor]:
         mask = (torch.rand(len(images), 1, SIZE, SIZE, generator=generator) < 0.5).float()
-        return Known(images * mask, mask)
+        return Known(images * mask, mask), torch.ones_like(mask)
 
     misleading = Known(torch.full((1, 1, SIZE, SIZE), -3.0), torch.ones(1, 1, SIZE, SIZE))
     transient = memory_with(Gain())
     weight = torch.ones(1, 1, SIZE, SIZE)
-    taught(transient, Examples(draws(np.zeros(PIXELS)), misleading, weight, simulate))
+    taught(transient, Examples(draws(np.zeros(PIXELS)), misleading, weight, anew))
     # E[v | y] = -s y where x0 = y was measured, and the noise is independent of it
     assert float(transient.body.gain.detach()) == pytest.approx(1.0, abs=0.05)
+
+
+def test_weights_made_anew_are_those_of_the_loss() -> None:
+    m = np.linspace(-0.8, 0.8, PIXELS)
+
+    def anew(images: Tensor, generator: torch.Generator) -> tuple[Known, Tensor]:
+        weight = torch.zeros(len(images), 1, SIZE, SIZE)
+        weight[:, :, 0] = 1.0
+        return nothing_known().expand(len(images)), weight
+
+    transient = memory_with(Shift())
+    whole = torch.ones(1, 1, SIZE, SIZE)
+    taught(transient, Examples(draws(m), nothing_known(), whole, anew))
+    found = transient.body.m.detach().flatten().numpy()
+    assert found[:3] == pytest.approx(m[:3], abs=0.05)
+    assert found[3:].tolist() == [0.0] * 6
 
 
 def test_the_composite_is_the_exact_denoiser_of_the_shifted_area() -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from engram import Grid, InputError, ball_task, make_policy, simulate
 from engram.memory.library import load_memory
 from engram.memory.permanent import PermanentMemory
-from engram.observation import Observations
+from engram.observation import Observation, Observations
 from engram.policies import audition
 from engram.policies.audition import Audition, suited
+from engram.policies.base import Policy, flat_scores
+from engram.scores import Scores
 from engram.testing import tiny_memory
 
 
@@ -87,3 +90,35 @@ def test_memories_of_another_size_stay_out() -> None:
 def test_no_suitable_memory_is_said() -> None:
     with pytest.raises(InputError, match="none of the memories"):
         suited([named(tiny_memory(3), name="colour")], Grid(8, 8, 2))
+
+
+class Sure(Policy):
+    """Forecasts the same for every cell, and searches from the first cell to the last."""
+
+    def __init__(self, grid: Grid, p: float) -> None:
+        super().__init__(grid, 12)
+        self.p = p
+
+    def scores(self) -> Scores:
+        n = self.grid.n_cells
+        return flat_scores(self.grid, np.full(n, self.p), -np.arange(n, dtype=float))
+
+
+def test_the_leader_has_the_best_evidence_of_all_measurements(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Four blanks, then two finds: the pessimist is ahead to the end, though not by the last."""
+    monkeypatch.setattr(audition, "TRIAL", 6)
+    grid = Grid(4, 4)
+    policy = Audition([("optimist", Sure(grid, 0.7)), ("pessimist", Sure(grid, 0.2))])
+    assert policy.leader == "optimist"  # the first wins a draw
+    for i, outcome in enumerate([0.0, 0.0, 0.0, 0.0, 1.0, 1.0]):
+        assert list(policy.candidates) == ["optimist", "pessimist"]
+        policy.observe(Observation.checked(grid, grid.at(i), outcome, outcome))
+        finds, blanks = max(0, i - 3), min(i + 1, 4)
+        for name, p in (("optimist", 0.7), ("pessimist", 0.2)):
+            exact = finds * np.log(p) + blanks * np.log(1 - p)
+            assert policy.evidence[name] == pytest.approx(exact)
+        assert policy.leader == "pessimist"
+    assert list(policy.candidates) == ["pessimist"]
+    assert policy.log.forecast == pytest.approx([0.7] + [0.2] * 5)

@@ -1,0 +1,276 @@
+r"""Algorithms 1 and 2 where the transient memory is known exactly.
+
+The frozen memory believes in white noise, the area is a smooth field. The h that makes up the
+difference is known (``ExactH``), gradient included, so a search with both memories has to
+be, particle by particle, the search of DiffATD with a memory that knew the area all along.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from engram import Grid, Task, make_policy
+from engram.experience import posterior_samples
+from engram.memory.denoiser import Known
+from engram.memory.transient import Examples
+from engram.pacing import UpdateSchedule
+from engram.policies.imagination import DrawPlan, evidence_of
+from engram.policies.papersearch import PaperSearch
+from engram.testing import Gaussian, exact_memory, squared_exponential
+
+SIDE = 4
+PIXELS = SIDE * SIDE
+MEAN = np.linspace(-0.4, 0.4, PIXELS)
+AREA = Gaussian(MEAN, 0.3 * squared_exponential(SIDE, SIDE, 1.2, nugget=0.05))
+WALK = [(0, 0), (2, 1), (3, 3), (1, 2), (0, 3), (2, 2), (3, 0), (1, 0)]
+
+
+class ExactH(nn.Module):
+    """delta = (a x_t - E[x0 | x_t]) / s: what the area adds to white noise."""
+
+    def forward(self, x_t: Tensor, x0: Tensor, t: Tensor, known: Known, signal: Tensor) -> Tensor:
+        a, s = signal.flatten(1).double(), (1 - signal**2).sqrt().flatten(1).double()
+        x = x_t.flatten(1).double()
+        delta = (a * x - AREA.denoised(x, a, s)) / s.clamp_min(1e-6)
+        return delta.to(x_t.dtype).reshape(x_t.shape)
+
+
+def area() -> Task:
+    """Dark pixels are target, so that a reward model has something to learn."""
+    rng = np.random.default_rng(1)
+    image = AREA.sample(1, rng)[0].clip(-1, 1).reshape(SIDE, SIDE)
+    content = ((image + 1) / 2).astype(np.float32)[None]
+    return Task("field", Grid(SIDE, SIDE), content, image < 0)
+
+
+def search(name: str, prior: Gaussian, *, told: bool = False, **options: Any) -> PaperSearch:
+    memory = exact_memory(prior, SIDE, SIDE, conditioned=told)
+    grid = Grid(SIDE, SIDE)
+    policy = make_policy(name, grid, 14, seed=2, memory=memory, preset="paper", **options)
+    assert isinstance(policy, PaperSearch)
+    return policy
+
+
+def white(**options: Any) -> PaperSearch:
+    chosen = {"schedule": UpdateSchedule(updates=0), **options}
+    return search("em-ptdm", Gaussian(np.zeros(PIXELS), np.eye(PIXELS)), **chosen)
+
+
+def with_exact_h(**options: Any) -> PaperSearch:
+    policy = white(**options)
+    policy.transient.body = ExactH()  # type: ignore[assignment]
+    policy.transient.blank = False
+    return policy
+
+
+def few(guidance: str, **options: Any) -> DrawPlan:
+    return DrawPlan(
+        **{"particles": 6, "steps": 6, "trajectory": "fresh", **options}, guidance=guidance
+    )
+
+
+def particles_of(policy: PaperSearch) -> Tensor:
+    policy.current_scores()
+    particles = policy.imagination.particles
+    assert particles is not None
+    return particles
+
+
+DRAWS = [
+    pytest.param(few("dps"), id="dps"),
+    pytest.param(few("mmps"), id="mmps"),
+    pytest.param(few("dps", trajectory="warm", refresh_steps=3), id="dps-warm"),
+    pytest.param(few("dps", trajectory="shared"), id="dps-shared"),
+]
+
+
+@pytest.mark.parametrize("draws", DRAWS)
+def test_both_memories_search_like_one_that_knew_the_area(draws: DrawPlan) -> None:
+    """h is used, with its sign, in the value and in the gradient that guidance takes."""
+    task = area()
+    together = with_exact_h(draws=draws, reward="affine")
+    alone = search("diffatd", AREA, draws=draws, reward="affine")
+    without = white(draws=draws, reward="affine")
+    for cell in WALK[:5]:
+        assert together.suggest()[0].cell == alone.suggest()[0].cell
+        for policy in (together, alone, without):
+            policy.observe(task.measure(cell))
+    torch.testing.assert_close(particles_of(together), particles_of(alone), atol=2e-3, rtol=0)
+    assert (particles_of(without) - particles_of(alone)).abs().max() > 0.3
+    np.testing.assert_allclose(
+        together.current_scores().total, alone.current_scores().total, rtol=2e-2, atol=0.1
+    )
+    torch.testing.assert_close(
+        posterior_samples(together), posterior_samples(alone), atol=2e-3, rtol=0
+    )
+
+
+def test_the_reward_is_trained_after_every_measurement() -> None:
+    task, policy = area(), white(draws=few("replacement"), reward="affine")
+    for n, cell in enumerate(WALK, 1):
+        policy.observe(task.measure(cell))
+        seen = [task.measure(c) for c in WALK[:n]]
+        x = np.array([2 * float(o.content[0, 0, 0]) - 1 for o in seen])
+        design = np.vstack([np.column_stack([x, np.ones(n)]), np.sqrt(0.5) * np.eye(2)])
+        wanted = np.append([o.outcome for o in seen], np.sqrt(0.5) * np.array([0.5, 0.5]))
+        exact, *_ = np.linalg.lstsq(design, wanted, rcond=None)
+        learnt = policy.reward.state()["weights"].numpy()
+        np.testing.assert_allclose(learnt, exact, atol=1e-5)
+    assert exact[0] < -0.2  # dark is target
+
+
+class Recorded:
+    """Stands in for the M-step: keeps what h would learn from."""
+
+    def __init__(self, policy: PaperSearch) -> None:
+        self.policy, self.calls = policy, []  # type: ignore[var-annotated]
+
+    def __call__(
+        self, permanent: Any, examples: Examples, plan: Any, *, seed: int, path: int
+    ) -> Any:
+        kept = replace(examples, weight=examples.weight.clone())
+        self.calls.append((kept, path, self.policy.t, permanent))
+        self.policy.transient.blank = False
+        return [0.0]
+
+
+def lessons(**options: Any) -> tuple[PaperSearch, list[Any]]:
+    """A search of eight measurements, with updates due after three and six of them."""
+    task = area()
+    policy = white(draws=few("dps"), schedule=UpdateSchedule("uniform", every=3), **options)
+    policy.transient.body = ExactH()  # type: ignore[assignment]
+    recorded = Recorded(policy)
+    policy.transient.adapt = recorded  # type: ignore[method-assign,assignment]
+    for cell in WALK:
+        policy.observe(task.measure(cell))
+    return policy, recorded.calls
+
+
+@pytest.mark.parametrize("lesson", ["posterior", "measured"])
+def test_h_learns_from_draws_and_from_everything_measured(lesson: str) -> None:
+    policy, calls = lessons(lesson=lesson)
+    assert [(path, t) for _, path, t, _ in calls] == [(3, 3), (6, 6)]  # in time, each once
+    for examples, due, _, permanent in calls:
+        evidence = evidence_of(policy.observations.subset(range(due)))
+        assert permanent is policy.frozen
+        assert torch.equal(examples.known.values, evidence.known.values)
+        assert torch.equal(examples.known.weight, evidence.mask)
+        assert examples.known.weight.sum() == due
+        off = (examples.x0 - evidence.values) * evidence.mask
+        assert float(off.abs().max()) < 1e-6  # measured pixels are as they were measured
+        assert (examples.x0 * (1 - evidence.mask)).std() > 0.2  # draws, not a blank
+        weight = evidence.mask if lesson == "measured" else torch.ones_like(evidence.mask)
+        assert torch.equal(examples.weight, weight)
+        assert examples.anew is None
+
+
+def test_joint_lessons_measure_every_draw_anew() -> None:
+    _, calls = lessons(lesson="joint")
+    examples, due, _, _ = calls[1]
+    draws = torch.randn(200, 1, SIDE, SIDE, generator=torch.Generator().manual_seed(0))
+    known, weight = examples.anew(draws, torch.Generator().manual_seed(1))
+    assert torch.equal(weight, torch.ones_like(known.weight))
+    counts = known.weight.sum(dim=(1, 2, 3))
+    assert set(counts.tolist()) == set(range(1, due + 1))
+    assert torch.equal(known.values, draws * known.weight)
+    assert len({tuple(row) for row in known.weight.flatten(1).tolist()}) > 150
+
+
+def test_prequential_lessons_tell_the_first_cells_and_ask_for_the_later_ones() -> None:
+    policy, calls = lessons(lesson="prequential")
+    examples, due, _, _ = calls[1]
+    known, weight = examples.anew(examples.x0.repeat(20, 1, 1, 1), torch.Generator().manual_seed(1))
+    order = [policy.grid.index(cell) for cell in WALK[:due]]
+    seen = set()
+    for told, asked in zip(known.weight.flatten(1), weight.flatten(1), strict=True):
+        count = int(told.sum())
+        seen.add(count)
+        assert told[order].tolist() == [1.0] * count + [0.0] * (due - count)
+        assert asked[order].tolist() == [0.0] * count + [1.0] * (due - count)
+        assert int(asked.sum()) == due - count  # nothing that was never measured
+    assert seen == set(range(due))
+    truth = evidence_of(policy.observations).values
+    assert float(((known.values - truth) * known.weight).abs().max()) < 1e-6
+
+
+def test_held_out_cells_are_kept_from_the_lesson_and_judge_it() -> None:
+    policy, calls = lessons(rollback=True, held_out=0.3)
+    examples, due, _, _ = calls[-1]
+    assert due == 6
+    told = examples.known.weight.flatten() > 0
+    measured = [policy.grid.index(cell) for cell in WALK[:6]]
+    assert int(told.sum()) == 4  # two of six held out
+    assert set(np.flatnonzero(told.numpy())) < set(measured)
+    held = [q for q in measured if not told[q]]
+    truth = evidence_of(policy.observations).values.flatten()
+    for q in held:  # what is held out was drawn, not copied
+        assert (examples.x0.flatten(1)[:, q] - truth[q]).abs().min() > 1e-4
+    assert policy.log.updates[-1]["held_out"] == 2
+
+
+@pytest.mark.parametrize("better", [True, False])
+def test_an_update_that_worsens_held_out_cells_is_taken_back(better: bool) -> None:
+    task = area()
+    schedule = UpdateSchedule("uniform", every=6)
+    policy = white(draws=few("dps"), schedule=schedule, rollback=True, m_steps=2)
+    judged = iter([-1.0, -0.5 if better else -1.5])
+    policy._held_out_evidence = lambda *_: next(judged)  # type: ignore[method-assign]
+    born = policy.transient.state()
+    for cell in WALK[:6]:
+        policy.observe(task.measure(cell))
+    assert [(u["t"], u["accepted"]) for u in policy.log.updates] == [(6, better)]
+    now = policy.transient.state()
+    assert all(torch.equal(now[k], born[k]) for k in born) == (not better)
+
+
+def test_held_out_evidence_is_the_chance_the_draws_gave_the_outcomes() -> None:
+    policy = white(draws=few("dps"), reward="affine")
+    draws = torch.linspace(-1, 1, 6 * PIXELS).reshape(6, 1, SIDE, SIDE)
+    held = [area().measure(cell) for cell in WALK[:3]]
+    p = ((draws.flatten(1).numpy() + 1) / 2).mean(axis=0)
+    logs = []
+    for item in held:
+        q = policy.grid.index(item.cell)
+        logs.append(np.log(p[q] if item.outcome else 1 - p[q]))
+    assert policy._held_out_evidence(draws, held) == pytest.approx(np.mean(logs), abs=1e-5)
+
+
+def test_particles_that_see_the_area_turned_are_turned_back() -> None:
+    """What was measured stands where it was measured, in every particle."""
+    task = area()
+    draws = few("amortised", particles=8, symmetries=True)
+    policy = search("diffatd", AREA, draws=draws, told=True)
+    for cell in WALK[:3]:
+        policy.observe(task.measure(cell))
+    particles = particles_of(policy).flatten(1)
+    for cell in WALK[:3]:
+        q = policy.grid.index(cell)
+        exact = 2 * float(task.content[0][cell]) - 1
+        assert particles[:, q].tolist() == pytest.approx([exact] * 8, abs=1e-5)
+
+
+def test_a_shared_trajectory_goes_from_noise_to_the_area() -> None:
+    """One reverse process for the whole search: at first nothing but the prior's mean is known of
+    unmeasured pixels, in the end particles differ as draws of the area do."""
+    task = area()
+    policy = search("diffatd", AREA, draws=few("mmps", particles=64, trajectory="shared"))
+    far = [q for q in range(PIXELS) if policy.grid.at(q) not in WALK]
+    start = particles_of(policy).flatten(1)
+    assert start.mean(dim=0).tolist() == pytest.approx(MEAN.tolist(), abs=0.05)
+    assert float(start.std(dim=0).max()) < 0.05
+    for cell in WALK:
+        policy.observe(task.measure(cell))
+        particles_of(policy)
+    for q in far[:5]:
+        policy.observe(task.measure(policy.grid.at(q)))
+        particles_of(policy)
+    spread = particles_of(policy).flatten(1).std(dim=0)[far[5:]]
+    measured = policy.observations.measured
+    doubt = np.sqrt(np.diag(AREA.given(np.zeros(PIXELS), np.full(PIXELS, 1e-4), measured).cov))
+    assert 0.7 < float(spread.mean()) / doubt[far[5:]].mean() < 1.3
