@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import binary_dilation
 
 from engram.campaign.remaining import Evidence
 from engram.grid import Grid
@@ -20,8 +21,13 @@ from engram.policies import POLICIES, make_policy
 from engram.tasks.balls import ball_task
 from engram.tasks.base import Task
 
-MOMENTS = (0, 5, 10, 20, 35, 50, 75, 100, 125, 150, 175, 200, 225, 250, 280)
+MOMENTS = tuple(sorted({*range(0, 50, 5), *range(50, 281, 10), *range(75, 250, 50)}))
 """Numbers of measurements after which the chances of all cells are kept."""
+
+SUITES = ("balls", "rare", "scenes")
+
+RARE_SIZES = ((24, 40), (32, 32), (20, 30), (16, 24), (40, 24))
+"""Rows and columns of scenes with rare targets."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +60,13 @@ def scene_task(k: int) -> tuple[Task, int]:
     Areas of 16 x 16, 24 x 24 and 32 x 32 cells. Of the first hundred, every third has less than
     8 % target; of the second every fourth has, and half have more than 15 %; the third hundred
     have less than 2 %; from 300 on, small areas are measured almost to the end, and every third
-    has less than 2 % target.
+    has less than 2 % target. From 400 on, areas of ``RARE_SIZES`` have less than 1, 3 or 6 %.
     """
     rng = np.random.default_rng([91, k])
+    if k >= 400:
+        rows, cols = RARE_SIZES[k % 5]
+        budget = (150, 220)[k % 2] if rows * cols > 500 else 160
+        return _drawn(f"scene-{k}", rng, rows, cols, 0.0, (0.01, 0.03, 0.06)[k % 3]), budget
     size = (32, 32, 24, 32, 16)[k % 5] if k < 300 else (16, 24)[k % 2]
     budget = {16: 90, 24: 150, 32: (200, 280, 120)[k % 3]}[size] if k < 300 else 13 * size - 32
     low, high = 0.0, 0.65
@@ -66,12 +76,48 @@ def scene_task(k: int) -> tuple[Task, int]:
         high = 0.08
     elif 100 <= k < 200 and k % 4 < 3:
         low = 0.15
+    return _drawn(f"scene-{k}", rng, size, size, low, high), budget
+
+
+def _drawn(
+    name: str, rng: np.random.Generator, rows: int, cols: int, low: float, high: float
+) -> Task:
+    """The first scene whose share of target lies between ``low`` and ``high``."""
     while True:
-        image = scene(rng, size, size)
+        image = scene(rng, rows, cols)
         target = image > 0.5
-        share = target.mean()
-        if low < share < high:
-            return Task(f"scene-{k}", Grid(size, size), image[None], target), budget
+        if low < target.mean() < high:
+            return Task(name, Grid(rows, cols), image[None], target)
+
+
+def rare_task(k: int) -> Task:
+    """A map of 24 x 40 cells with few targets in patches; no scene of the fit is drawn so.
+
+    Even k: 2 to 5 % target in three patches; odd k: 0.3 to 2 % in one to five. A patch grows
+    from a cell by cells that touch it, drawn at random; patches may meet.
+    """
+    rng = np.random.default_rng([92, k])
+    rows, cols = 24, 40
+    share, patches = (
+        (rng.uniform(0.003, 0.02), int(rng.integers(1, 6)))
+        if k % 2
+        else (rng.uniform(0.02, 0.05), 3)
+    )
+    target = np.zeros((rows, cols), bool)
+    sizes = np.maximum(
+        rng.multinomial(round(share * rows * cols), np.full(patches, 1 / patches)), 1
+    )
+    for size in sizes:
+        free = np.argwhere(~target)
+        patch = np.zeros_like(target)
+        patch[tuple(free[rng.integers(len(free))])] = True
+        while patch.sum() < size:
+            edge = np.argwhere(binary_dilation(patch) & ~patch & ~target)
+            if not len(edge):
+                break
+            patch[tuple(edge[rng.integers(len(edge))])] = True
+        target |= patch
+    return Task(f"rare-{k}", Grid(rows, cols), target[None].astype(np.float32), target)
 
 
 @cache
@@ -105,9 +151,9 @@ def run(task: Task, policy: str, prior: str, budget: int, seed: int) -> Search:
 def kept(
     suite: str, k: int, policy: str, prior: str, *, budget: int = 0, folder: Path | None = None
 ) -> Search:
-    """Search of ball task or scene k, from the folder if it is there.
+    """Search of ball task, rare map or scene k, from the folder if it is there.
 
-    ``budget`` is that of a ball task; scenes bring their own.
+    ``budget`` is that of a ball task or rare map; scenes bring their own.
     """
     file = None
     if folder is not None:
@@ -115,8 +161,11 @@ def kept(
         file = folder / f"{suite}-{policy}-{label}-{k}.npz"
         if file.exists():
             return _read(file)
-    task, given = (ball_task(k), budget) if suite == "balls" else scene_task(k)
-    found = run(task, policy, prior, given, seed=k)
+    if suite == "scenes":
+        task, budget = scene_task(k)
+    else:
+        task = ball_task(k) if suite == "balls" else rare_task(k)
+    found = run(task, policy, prior, budget, seed=k)
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
         _write(file, found)

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engram.campaign.advice import advise, looked_at
 from engram.campaign.campaign import Campaign
 from engram.campaign.companion import spatial_evidence
 from engram.campaign.correction import corrected
 from engram.campaign.decide import SLACK, ranked
 from engram.campaign.fitness import base_rate_evidence, prior_fitness
-from engram.campaign.remaining import Evidence, Remaining, remaining
+from engram.campaign.prospect import Prospect, prospect
+from engram.campaign.remaining import Evidence, distribution, summary
 from engram.campaign.state import State
 from engram.policies.base import Policy
 
@@ -26,9 +28,9 @@ def hits_of(state: State) -> NDArray[np.float64]:
     return np.array([float(o.outcome > 0) for o in state.observations])
 
 
-def what_is_left(state: State, policy: Policy, level: float) -> Remaining:
-    """The number of target cells not yet found."""
-    seen = Evidence(
+def evidence(state: State, policy: Policy) -> Evidence:
+    """What was measured and what the policy believes."""
+    return Evidence(
         state.grid,
         state.searchable(),
         np.array(list(state.measurements), np.intp),
@@ -36,14 +38,15 @@ def what_is_left(state: State, policy: Policy, level: float) -> Remaining:
         np.array(policy.log.forecast),
         policy.current_scores().probability,
     )
-    return remaining(seen, level=level)
 
 
 def status(campaign: Campaign, *, level: float = 0.8, ahead: int = NEXT) -> dict[str, Any]:
     """Everything ``engram campaign status`` shows, as JSON."""
     state, at = campaign.refresh(), campaign.now()
     policy = campaign.policy()
-    left = what_is_left(state, policy, level)
+    seen = evidence(state, policy)
+    masses = distribution(seen)
+    left = summary(masses, level)
     states = [query.state_at(at) for query in state.queries.values()]
     out: dict[str, Any] = {
         "name": campaign.name,
@@ -63,53 +66,44 @@ def status(campaign: Campaign, *, level: float = 0.8, ahead: int = NEXT) -> dict
         "chance_remaining": left.chance,
         "events": state.seq,
     }
-    chances = corrected(
-        policy.current_scores().probability, np.array(policy.log.forecast), hits_of(state)
-    )
-    out["remaining_by_policy"] = round(float(chances[state.searchable()].sum()), 2)
-    order = _affordable(state, ranked(state, policy, campaign.wish(1), at), ahead, at)
-    out["next"] = {
-        "measurements": len(order),
-        "expected_finds": round(float(chances[order].sum()), 3),
-    }
-    out["advice"] = _advice(state, out)
+    chances = corrected(seen.probability, seen.forecast, seen.hits)
+    out["remaining_by_policy"] = round(float(chances[seen.searchable].sum()), 2)
+    count = _affordable(state, ranked(state, policy, campaign.wish(1), at), at)
+    rest, soon = (prospect(seen, masses, n, level=level) for n in (count, min(count, ahead)))
+    out["prospect"] = rest.to_dict()
+    out["next"] = {"measurements": soon.measurements, "expected_finds": round(soon.expected, 3)}
+    out["advice"] = _advice(state, out, seen, rest, soon)
     out["prior_fitness"] = _fitness(campaign, state, policy)
     if state.spec.budget_kind == "measurements":
         out["budget"], out["budget_left"] = int(out["budget"]), round(out["budget_left"])
     return out
 
 
-def _affordable(state: State, order: list[int], count: int, at: float) -> list[int]:
-    """The first ``count`` of these cells that the budget left pays for; dearer ones are passed
-    over, as when cells are handed out."""
-    left = state.budget_left(at) + SLACK
-    taken: list[int] = []
+def _affordable(state: State, order: list[int], at: float) -> int:
+    """How many of these cells the budget left pays for; dearer ones are passed over, as when
+    cells are handed out."""
+    left, count = state.budget_left(at) + SLACK, 0
     for index in order:
-        if len(taken) == count:
-            break
         if (price := state.spec.cost_of(index)) <= left:
-            taken.append(index)
+            count += 1
             left -= price
-    return taken
+    return count
 
 
-def _advice(state: State, facts: dict[str, Any]) -> dict[str, Any]:
-    count, finds = facts["next"]["measurements"], facts["next"]["expected_finds"]
-    rate, limit = finds / count if count else 0.0, state.spec.stop_yield
+def _advice(
+    state: State, facts: dict[str, Any], seen: Evidence, rest: Prospect, soon: Prospect
+) -> dict[str, Any]:
     if facts["budget_left"] <= 0:
         words = "The budget is spent."
         if facts["asked"]:
             words = f"Nothing more to hand out: the {facts['asked']} cell(s) out take the rest."
-    elif count == 0:
+    elif rest.measurements == 0:
         words = "No cell is left to hand out."
-    elif rate < limit:
-        words = (
-            f"Stop: the next {count} measurements would bring {rate:.3f} finds each, below the "
-            f"yield of {limit:g} that was set."
-        )
     else:
-        words = f"Go on: the next {count} measurements should bring about {finds:.1f} finds."
-    return {"stop": not words.startswith("Go on"), "yield": round(rate, 4), "words": words}
+        share = looked_at(state.grid, seen.cells, seen.searchable)
+        found = advise(rest, soon, state.spec.stop_yield, share)
+        return {**found.to_dict(), "yield": round(soon.expected / max(soon.measurements, 1), 4)}
+    return {"stop": True, "words": words}
 
 
 def _fitness(campaign: Campaign, state: State, policy: Policy) -> dict[str, Any]:

@@ -161,7 +161,7 @@ def show_status(facts: dict[str, Any], as_json: bool) -> None:
     if as_json:
         say_json(facts)
         return
-    left, ahead = facts["remaining"], facts["next"]
+    left, rest, ahead = facts["remaining"], facts["prospect"], facts["next"]
     say(f"{facts['name']}: policy {facts['policy']}")
     rows = [
         ["measured", f"{facts['told']} ({facts['found']} with target)"],
@@ -171,6 +171,11 @@ def show_status(facts: dict[str, Any], as_json: bool) -> None:
             "still to find",
             f"about {left['expected']:.1f} ({left['low']} to {left['high']} at "
             f"{left['level']:.0%}); chance of any: {facts['chance_remaining']:.0%}",
+        ],
+        [
+            "budget brings",
+            f"about {rest['expected']:.1f} ({rest['low']} to {rest['high']} at "
+            f"{rest['level']:.0%}) in {rest['measurements']} measurements",
         ],
         [
             f"next {ahead['measurements']}",

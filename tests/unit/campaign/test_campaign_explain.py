@@ -111,9 +111,11 @@ def test_advice_keeps_to_the_budget(create):
     campaign.tell((0, 0), 1.0)
     facts = status(campaign)
     assert facts["next"]["measurements"] == 2
+    assert status(campaign, ahead=0)["next"]["measurements"] == 0
     campaign.ask(2)
     facts = status(campaign)
     assert facts["next"] == {"measurements": 0, "expected_finds": 0.0}
+    assert facts["prospect"]["measurements"] == facts["prospect"]["high"] == 0
     assert facts["advice"]["words"].startswith("Nothing more to hand out: the 2 cell(s) out")
 
 
@@ -143,9 +145,27 @@ def test_stop_advice(create):
     campaign = create(budget=60, stop_yield=0.2)
     for i in range(40):
         campaign.tell((i // 8, i % 8), 0.0)
-    advice = status(campaign)["advice"]
+    facts = status(campaign)
+    advice, rest = facts["advice"], facts["prospect"]
     assert advice["stop"]
-    assert "below the yield of 0.2" in advice["words"]
+    assert rest["measurements"] == 20
+    assert rest["high"] < advice["worthwhile"] == 4.0
+    assert advice["chance"] < 0.05
+    assert "that the 20 measurement(s) left bring 4 finds (a yield of 0.2) is" in advice["words"]
+
+
+def test_a_blank_start_is_no_reason_to_stop(create):
+    """Twelve blank visits to 960 cells: much may be left, and the advice says the same."""
+    campaign = create(grid=Grid(24, 40), budget=150, policy="gp")
+    for _ in range(4):
+        for query in campaign.ask(3):
+            campaign.tell(query.cell, 0.0)
+    facts = status(campaign)
+    assert not facts["advice"]["stop"]
+    assert facts["advice"]["worthwhile"] == pytest.approx(0.02 * 138)
+    assert facts["prospect"]["high"] <= facts["remaining"]["high"]
+    assert facts["next"]["expected_finds"] <= facts["prospect"]["expected"]
+    assert facts["prospect"]["expected"] <= facts["remaining"]["expected"]
 
 
 def test_prior_fitness_compares_with_a_spatial_model(create, learner):

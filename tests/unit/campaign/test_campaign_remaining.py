@@ -19,7 +19,7 @@ from engram.campaign.kriging import (
     TRUST,
     moments,
 )
-from engram.campaign.remaining import Evidence, distribution, log_masses, remaining
+from engram.campaign.remaining import Evidence, distribution, log_beta_binomial, remaining
 from engram.grid import Grid
 from engram.observation import Observation
 from engram.policies.base import log_likelihood
@@ -111,7 +111,9 @@ def test_masses_are_those_of_the_beta_binomial_distribution():
 
     share, kappa, m = 0.2, 3.5, 30
     known = betabinom(m, share * kappa, (1 - share) * kappa).logpmf(np.arange(m + 1))
-    assert log_masses(m, share, kappa) == pytest.approx(known)
+    assert log_beta_binomial(
+        np.arange(m + 1.0), m, share * kappa, (1 - share) * kappa
+    ) == pytest.approx(known)
 
 
 def test_kriging_alone_speaks_for_a_policy_that_was_not_led_by_finds():

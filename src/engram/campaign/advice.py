@@ -1,0 +1,100 @@
+r"""Whether to go on: what the measurements left can still find, against the yield set.
+
+Stop is advised when the chance that all measurements left together reach the yield is below
+``DOUBT`` (and outside the interval that is shown, should that be wider), so that the upper end of
+what they can find is below the yield; neither they nor the next few may be expected to reach it.
+Before the search had a fair chance, which is when half of the area lies within ``NEAR`` cells of
+a measurement, the advice is to go on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engram.campaign.prospect import Prospect
+from engram.grid import Grid
+
+DOUBT = 0.05
+"""Chance of reaching the yield below which Stop is advised."""
+
+NEAR = 2
+"""Cells to either side of a measurement that count as looked at: a patch of five by five cells
+around a cell that is not looked at may have been missed."""
+
+FAIR = 0.5
+"""Share of the area that has to be looked at before Stop is advised."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """stop: whether to; worthwhile: finds the measurements left must bring; chance: that they do;
+    looked_at: share of the area near a measurement; words: the reason."""
+
+    stop: bool
+    worthwhile: float
+    chance: float
+    looked_at: float
+    words: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "stop": self.stop,
+            "worthwhile": round(self.worthwhile, 3),
+            "chance": round(self.chance, 4),
+            "looked_at": round(self.looked_at, 3),
+            "words": self.words,
+        }
+
+
+def looked_at(grid: Grid, cells: NDArray[np.intp], searchable: NDArray[np.bool_]) -> float:
+    """Share of the measured and searchable cells that are at most NEAR cells from a measured one
+    (rows and columns apart)."""
+    from scipy.ndimage import maximum_filter
+
+    measured = np.zeros((grid.rows, grid.cols), bool)
+    measured.flat[cells] = True
+    area = searchable.reshape(measured.shape) | measured
+    near = maximum_filter(measured, size=2 * NEAR + 1)
+    return float((near & area).sum() / max(int(area.sum()), 1))
+
+
+def advise(rest: Prospect, soon: Prospect, least: float, seen: float) -> Advice:
+    """The advice while there are measurements left.
+
+    rest, soon : what all measurements left and the next few would find
+    least      : finds a measurement below which going on is not worthwhile
+    seen       : share of the area looked at
+    """
+    worthwhile = least * rest.measurements
+    chance, doubt = rest.chance(worthwhile), min(DOUBT, (1 - rest.level) / 2)
+    left = f"the {rest.measurements} measurement(s) left"
+    limit = f"{worthwhile:.3g} finds (a yield of {least:g})"
+    low, high = rest.interval
+    if chance >= doubt or rest.expected >= worthwhile:
+        words = (
+            f"Go on: {left} should find about {rest.expected:.1f} ({low} to {high} at "
+            f"{rest.level:.0%}). The chance that they bring {limit} is {_percent(chance)}; Stop is "
+            f"advised below {_percent(doubt)}."
+        )
+    elif soon.measurements and soon.expected >= least * soon.measurements:
+        words = (
+            f"Go on for now: the next {soon.measurements} should find about {soon.expected:.1f}, "
+            f"a yield above {least:g}; the chance that {left} bring {limit} is {_percent(chance)}."
+        )
+    elif seen < FAIR:
+        words = (
+            f"Go on: the chance that {left} bring {limit} is {_percent(chance)}, but only "
+            f"{seen:.0%} of the area lies within {NEAR} cells of a measurement; {FAIR:.0%} is a "
+            "fair chance."
+        )
+    else:
+        words = f"Stop: the chance that {left} bring {limit} is {_percent(chance)}."
+    return Advice(words.startswith("Stop"), worthwhile, chance, seen, words)
+
+
+def _percent(chance: float) -> str:
+    return "below 1%" if chance < 0.01 else f"{chance:.0%}"
