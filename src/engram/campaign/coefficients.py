@@ -5,8 +5,8 @@ from __future__ import annotations
 from engram.origins import Made
 
 MADE: Made = {
-    "command": "python benchmarks/remaining_fit.py --searches stop_searches --write",
-    "commit": "9fea7c6b8bb7c6da0d0527513afb28690b7b3531+cf9ce544774a",
+    "command": "python benchmarks/remaining_fit.py --searches searches --write",
+    "commit": "d040bc27ccd63776737cd921d603bdd0f5932f5b",
     "memories": {
         "universal": "2cec3ee46d6d8c4383f5567988acecb5bd9b0aeffaf26575ce75bed5fb7bb33d",
         "digits": "cd70d5403e31154c178ce67b794d1cfac5e7bd819e4dfc766e6ec80cd7fdd885",
