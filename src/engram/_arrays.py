@@ -38,6 +38,13 @@ def check_room(unfolded: int, packed: int, where: str) -> None:
         )
 
 
+def check_file(path: Path) -> Path:
+    """Refuse what is not there, and pipes and devices, which may never end."""
+    if not path.is_file():
+        raise InputError(f"no file at {path}")
+    return path
+
+
 def check_numbers(array: NDArray[Any], where: str) -> NDArray[Any]:
     """Refuse arrays of text, complex numbers, times or records, and empty ones."""
     if array.dtype.kind not in "buif":
@@ -77,8 +84,7 @@ def read_array(path: Path, names: Sequence[str] = ()) -> NDArray[Any]:
 
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:
     """Name -> array of an .npz file; '' -> array of an .npy file, whatever they are called."""
-    if not path.is_file():
-        raise InputError(f"no file at {path}")
+    check_file(path)
     try:
         with path.open("rb") as file:
             size = path.stat().st_size

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engram._arrays import check_numbers, check_room, room_of
+from engram._arrays import check_file, check_numbers, check_room, room_of
 from engram.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def sha256_of(files: Iterable[Path]) -> str:
 
 def read_bytes(path: Path) -> bytes:
     """The bytes of a file, unpacked when it is gzipped."""
+    check_file(path)
     try:
         raw = path.read_bytes()
         if raw[:2] != b"\x1f\x8b":
@@ -85,6 +86,7 @@ def read_text(path: Path) -> str:
 
 def read_json(path: Path) -> Any:
     """What a JSON file says; too deep, too long numbers and other faults are named."""
+    check_file(path)
     try:
         return json.loads(path.read_bytes())
     except OSError as error:
@@ -132,7 +134,7 @@ def open_image(source: Path | bytes, name: str) -> Iterator[Image.Image]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # on damaged or large files; both are judged here
-            packed = len(source) if isinstance(source, bytes) else source.stat().st_size
+            packed = len(source) if isinstance(source, bytes) else check_file(source).stat().st_size
             opened = io.BytesIO(source) if isinstance(source, bytes) else source
             with Image.open(opened, formats=FORMATS) as image:
                 wide = 4 if image.mode.startswith(("I", "F")) else len(image.getbands())

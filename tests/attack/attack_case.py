@@ -64,11 +64,15 @@ class Tally:
     acknowledged: int = 0
     worst: float = 0.0
     starved: int = 0
+    log: TextIO | None = None
 
     def fault(self, kind: str, where: str, detail: str) -> None:
         self.faults[kind] += 1
         if len(self.examples) < 40:
-            self.examples.append(f"[{kind}] {where}\n{detail}")
+            self.examples.append(f"[{kind}] {where}\n{detail}\n")
+            if self.log is not None:
+                self.log.write(f"{self.examples[-1]}\n")
+                self.log.flush()
 
     def summary(self) -> str:
         parts = ", ".join(f"{n} {kind}" for kind, n in sorted(self.cases.items()))

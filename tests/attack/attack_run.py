@@ -217,7 +217,7 @@ def attack(
     log: bool = False,
 ) -> Tally:
     """Run so many cases (to the end of the last session), or one session of them."""
-    tally, home = Tally(), Path.cwd()
+    tally, home = Tally(log=sys.__stdout__ if log else None), Path.cwd()
     _warm_up()
     with tempfile.TemporaryDirectory(prefix="engram-attack-", dir=_fast()) as root:
         place = Path(root).resolve()
@@ -268,8 +268,6 @@ def main() -> int:
         verbose=given.verbose,
         log=True,
     )
-    for example in tally.examples:
-        sys.stdout.write(f"{example}\n\n")
     sys.stdout.write(f"{tally.summary()}\n")
     return 1 if tally.faults else 0
 

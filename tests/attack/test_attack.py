@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import attack_case
 from attack_case import Session, Tally
 from attack_lines import SECRET
-from attack_run import attack
+from attack_run import KINDS, attack
 
 from engram.cli import main as entry
 
@@ -23,7 +23,7 @@ def _usual_app(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entry, "app", entry.app)
 
 
-@pytest.mark.parametrize("kind", ["command lines", "files"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_attack_finds_nothing(kind: str) -> None:
     tally = attack(75, seed=12, kinds=(kind,))
     assert not tally.faults, "\n\n".join(tally.examples)

@@ -23,7 +23,7 @@ from engram.bench.rows import check_options, check_rows
 from engram.bench.suites import data_card, get_suite
 from engram.bench.tables import summarise
 from engram.bench.units import NOTES, Row, Unit, run_unit
-from engram.errors import InputError
+from engram.errors import InputError, shown
 from engram.memory.library import DEFAULT_MEMORY, read_cards
 from engram.policies import POLICIES
 
@@ -38,6 +38,10 @@ REWRITE_SECONDS = 10.0
 
 Progress = Callable[[int, Row], None]
 """Called with (units done, the row that was finished)."""
+
+
+MOST_UNITS = 1_000_000
+"""Searches of one policy that a plan may ask for."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,11 @@ class Plan:
             raise InputError(f"tasks={first}:{end}: give A:B with 0 <= A < B (B is not included)")
         if seeds < 1:
             raise InputError(f"seeds={seeds}: give at least 1")
+        if seeds * (end - first) > MOST_UNITS:
+            raise InputError(
+                f"tasks={first}:{end}, seeds={shown(seeds)}: more than {MOST_UNITS:,} searches; "
+                "give fewer"
+            )
         made = family.tasks(data, settings)
         if made.size is not None and end > made.size:
             raise InputError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -13,7 +12,7 @@ from typing import get_args, get_type_hints
 from engram._files import as_paths, sha256_of
 from engram.bench import families
 from engram.bench.choices import Value
-from engram.errors import InputError
+from engram.errors import InputError, shown
 from engram.grid import whole
 from engram.tasks.sets import TaskSet
 
@@ -106,13 +105,13 @@ def _typed(name: str, value: Value, kind: type) -> Value:
             return value
     elif kind is str:
         return str(value)
-    elif not isinstance(value, str) and math.isfinite(value):
+    elif not isinstance(value, str) and abs(value) < 2**63:
         number = whole(value)
         if kind is float:
             return float(value)
         if number is not None:
             return number
-    raise InputError(f"{name}={value!r}: give {FORMS[kind]}")
+    raise InputError(f"{name}={shown(value)}: give {FORMS[kind]}")
 
 
 SUITES: dict[str, Suite] = {

@@ -27,11 +27,19 @@ def history(campaign: Campaign) -> list[dict[str, Any]]:
             "kind": event.kind,
             "by": event.who,
             "key": event.key,
-            "text": in_words(event),
+            "text": _words_or_damage(event),
             "payload": event.payload,
         }
         for event in campaign.events
     ]
+
+
+def _words_or_damage(event: Event) -> str:
+    """One event as a short text, also where somebody changed what is in it."""
+    try:
+        return in_words(event)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return "(what it holds is damaged; see verify)"
 
 
 def in_words(event: Event) -> str:

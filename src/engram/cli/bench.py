@@ -112,9 +112,10 @@ def run(
         choice.warn_of_preset()
     with common.keeps(f"finished units are kept in {folder}; the same command goes on"):
         results = _run(plan, folder, chosen, fresh)
-    if json:
-        printing.say_json(results)
-    else:
+    with printing.acknowledges(f"the results are in {folder / 'results.json'}"):
+        if json:
+            printing.say_json(results)
+            return
         _show(results)
         printing.say(f"Results: {folder / 'results.json'}; figures: engram bench report {folder}")
 

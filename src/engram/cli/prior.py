@@ -11,7 +11,7 @@ import typer
 
 from engram.cli import _common as common
 from engram.cli import _printing as printing
-from engram.errors import EngramError, InputError
+from engram.errors import EngramError, InputError, shown
 from engram.memory.card import Card
 from engram.memory.library import memory_files, memory_path, read_card, user_folder
 
@@ -159,10 +159,13 @@ def train(
     target = weights_target(name, out, overwrite)
     checkpoint = checkpoint or target.with_suffix(".checkpoint")
     layers = common.parse_numbers(widths, "widths")
-    if min(layers) < 4 or any(width % 4 for width in layers):
-        raise InputError(f"widths={widths}: give multiples of 4")
-    if min(patch, samples) < 1:
-        raise InputError(f"patch={patch}, samples={samples}: give at least 1")
+    if min(layers) < 4 or max(layers) > 4096 or any(width % 4 for width in layers):
+        raise InputError(f"widths={shown(widths)}: give multiples of 4, up to 4096")
+    if not (1 <= patch <= 64 and 1 <= samples <= 10_000):
+        raise InputError(
+            f"patch={shown(patch)}, samples={shown(samples)}: give at least 1, and at most 64 and "
+            "10,000"
+        )
     if not 0 < rate < 1:
         raise InputError(f"rate={rate}: give a number between 0 and 1")
     if not 0 <= practice <= 0.7:
@@ -205,7 +208,7 @@ def train(
         common.keeps(f"{kept}; the same command goes on from there"),
         common.moving_bar(losses) as bar,
     ):
-        shown = bar.add_task(name, total=steps, loss=float("nan"), held=float("nan"))
+        running = bar.add_task(name, total=steps, loss=float("nan"), held=float("nan"))
         memory = train_memory(
             images,
             config,
@@ -217,7 +220,7 @@ def train(
             recipe=shlex.join(["engram", *(context.obj or sys.argv[1:])]),
             checkpoint=checkpoint,
             progress=lambda step, loss, held: bar.update(
-                shown, completed=step, loss=loss, held=held
+                running, completed=step, loss=loss, held=held
             ),
         )
     card = memory.save(target)

@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engram.errors import InputError
+from engram.errors import InputError, shown
 from engram.memory.card import Card
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def memory_path(name: str) -> Path:
     files = memory_files()
     if name not in files:
         raise InputError(
-            f"unknown memory {name!r}; choose one of {', '.join(sorted(files)) or '(none)'} "
+            f"unknown memory {shown(name)}; choose one of {', '.join(sorted(files)) or '(none)'} "
             "or give the path of a .safetensors file"
         )
     return files[name]

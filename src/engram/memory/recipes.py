@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from engram._files import read_json
 from engram._writing import write_file
-from engram.errors import InputError
+from engram.errors import InputError, shown
 from engram.memory.card import Card
 from engram.memory.consolidation import dream
 from engram.memory.denoiser import NetworkDenoiser
@@ -33,6 +33,9 @@ from engram.memory.unet import UNetConfig
 Images = NDArray[np.uint8] | NDArray[np.float32]
 Progress = Callable[[int, float, float], None]
 """Called with (steps done, smoothed loss, last held-out loss)."""
+
+MOST_SAMPLES, MOST_STEPS = 10_000, 10_000
+"""Samples of one sheet, and denoising steps of each."""
 
 SCENES = "scenes"
 SEES = ("pixels", "photo", "map")
@@ -256,8 +259,14 @@ def sample_memory(
     size: tuple[int, int] | None = None,
 ) -> NDArray[np.float32]:
     """(count, 1 or 3, H, W) pictures of unconditional samples, in [0, 1]."""
-    if count < 1:
-        raise InputError(f"count={count}: ask for at least 1 sample")
+    if not 1 <= count <= MOST_SAMPLES:
+        raise InputError(
+            f"count={shown(count)}: ask for at least 1 sample, at most {MOST_SAMPLES:,}"
+        )
+    if not 1 <= steps <= MOST_STEPS:
+        raise InputError(
+            f"steps={shown(steps)}: a sampler needs at least 1 step, at most {MOST_STEPS:,}"
+        )
     images = dream(memory, count, seed=seed, steps=steps, size=size)
     return _pictures(np.asarray((images.numpy() + 1) / 2, np.float32), memory.card.layers)
 

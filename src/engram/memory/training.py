@@ -22,7 +22,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from engram._writing import write_file
-from engram.errors import InputError
+from engram.errors import InputError, shown
 from engram.memory.denoiser import Known, NetworkDenoiser, noise_to_weight, per_sample
 from engram.memory.practice import Episodes, near_finds, scattered_masks
 from engram.memory.sources import Source
@@ -31,6 +31,10 @@ from engram.seeding import torch_generator
 
 Progress = Callable[[int, int, float], None]
 """Called with (step, steps, smoothed loss)."""
+
+
+MOST_IMAGES = 100_000
+"""Images of a training step."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +85,11 @@ class Trainer:
     """Owns network, averaged network, optimiser and episodes; every step is replayable."""
 
     def __init__(self, network: UNet, source: Source, plan: TrainingPlan) -> None:
-        if plan.steps < 1 or plan.batch < 4:
-            raise InputError(f"steps={plan.steps}, batch={plan.batch}: need at least 1 and 4")
+        if plan.steps < 1 or not 4 <= plan.batch <= MOST_IMAGES:
+            raise InputError(
+                f"steps={shown(plan.steps)}, batch={shown(plan.batch)}: need at least 1 and 4, and "
+                f"at most {MOST_IMAGES:,} images a step"
+            )
         if not 0 <= plan.episodes + plan.resumed < 1:
             raise InputError(
                 f"episodes={plan.episodes}, resumed={plan.resumed}: together below 1 of a batch"

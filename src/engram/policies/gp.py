@@ -56,6 +56,8 @@ class GaussianProcess(Policy):
             )
         if not 0 <= discount <= 1:
             raise InputError(f"discount={discount}: give a number from 0 to 1")
+        if not 0 < nu <= 100:
+            raise InputError(f"nu={nu}: give a number above 0, up to 100")
         self.acquisition, self.discount, self.bonus = acquisition, discount, bonus
         self.model = SpatialModel(grid, nu=nu)
         self._place = np.full(grid.n_cells, grid.n_cells)

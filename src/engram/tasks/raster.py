@@ -24,6 +24,8 @@ from engram.tasks.cutting import Cut, Image, Mask, Size
 LUMA = np.array([0.299, 0.587, 0.114], np.float32)
 """Weights of red, green and blue in brightness."""
 
+MOST_PIXELS = 10**8
+"""Of an image that is brought to another size."""
 CONTENT_KEYS = ("image", "content")
 MASK_KEYS = ("target", "mask")
 
@@ -231,8 +233,10 @@ class _Resizing:
 
 
 def _resizing(before: tuple[int, ...], size: Size, notes: list[str]) -> _Resizing:
-    if min(size) < 1:
-        raise InputError(f"size={size[0]},{size[1]}: give at least 1,1")
+    if min(size) < 1 or size[0] * size[1] > MOST_PIXELS:
+        raise InputError(
+            f"size={size[0]},{size[1]}: give at least 1,1 and at most {MOST_PIXELS:,} pixels"
+        )
     resizing = _Resizing((before[0], before[1]), size)
     if resizing.size != resizing.before:
         part = "any part" if resizing.smaller else "most"

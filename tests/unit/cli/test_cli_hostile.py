@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import shutil
 from pathlib import Path
@@ -62,6 +63,22 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     "policy memory": ("search --image=i.npy --above=0 --policy=em-ptdm[memory=3]", "memory is not"),
     "policy grid": ("search --image=i.npy --above=0 --policy=gp[grid=3]", "grid is not"),
     "policy kind": ("search --image=i.npy --above=0.5 --policy=gp[nu=x]", "option nu='x'"),
+    "too many tasks": ("bench run balls --tasks 0:99999999999 --policies random", "1,000,000"),
+    "too many seeds": (
+        f"bench run balls --seeds {'9' * 30} --policies random --tasks 0:1",
+        "1,000,000",
+    ),
+    "setting": (f"bench run balls --set balls={'9' * 400} --policies random", "a whole number"),
+    "samples": (f"prior sample digits --count {'9' * 30} --out a.png", "at most 10,000"),
+    "steps": (f"prior sample digits --count=1 --steps {'9' * 30} --out a.png", "at most 10,000"),
+    "batch": (f"prior train scenes --name x --steps 1 --batch {'9' * 30}", "100,000 images"),
+    "patch": (f"prior train scenes --name x --steps 1 --patch {'9' * 30}", "patch="),
+    "smoothness": ("search --image=i.npy --above=0.5 --policy=gp[nu=-1]", "nu=-1.0"),
+    "large image": ("search --image=i.npy --above=0.5 --size=99999,99999", "100,000,000 pixels"),
+    "pipe of numbers": (f"{CREATE} --size=4,4 --cost=pipe.csv", "no file at pipe.csv"),
+    "pipe of lists": (f"{CREATE} --mask=pipe.json", "no file at pipe.json"),
+    "pipe of pixels": (f"{CREATE} --mask=pipe.png", "no file at pipe.png"),
+    "pipe of a picture": ("search --image=pipe.png --above=1", "no file at pipe.png"),
     "policy number": (
         f"search --image=i.npy --above=0.5 --policy=gp[nu={'9' * 400}]",
         "give a number",
@@ -73,6 +90,8 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
 def test_arguments(case: str, capfd: Captured) -> None:
     np.save("i.npy", np.eye(4))
     Path("tiny.csv").write_text("1,1\n1,1e-320\n")
+    for name in ("pipe.csv", "pipe.json", "pipe.png"):
+        os.mkfifo(name)
     before = sorted(Path().iterdir())
     command, words = ARGUMENTS[case]
     assert words in refused(capfd, *command.split())
