@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engram.errors import InputError, shown
+from engram.geometry import Geometry
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 Cell = tuple[int, int]
 """(row, column) of a cell, from the top left."""
+Affine = tuple[float, float, float, float, float, float]
 
 LARGEST, FINEST = 1e18, 1e-5
 """Content values are at most this large, and a range is at least this part of them: contents
@@ -22,6 +25,8 @@ CHEAPEST, DEAREST = 1e-6, 1e12
 """What a visit may cost."""
 MOST_CELLS = 100_000_000
 """More cells than this are a mistake: their table of costs alone would take a gigabyte."""
+SLIMMEST = 1e-3
+"""The shorter side of a cell on the ground is at least this part of the longer one."""
 
 
 def whole(value: Any) -> int | None:
@@ -35,6 +40,17 @@ def whole(value: Any) -> int | None:
         return None
 
 
+def _finite(given: Any, name: str, count: int) -> tuple[float, ...]:
+    """A tuple of so many finite numbers."""
+    try:
+        numbers = tuple(float(v) for v in given)
+    except (TypeError, ValueError):
+        numbers = ()
+    if len(numbers) != count or not np.isfinite(numbers).all():
+        raise InputError(f"{name}={shown(given)}: give {count} finite numbers, or None")
+    return numbers
+
+
 @dataclass(frozen=True, eq=False)
 class Grid:
     """H x W x C pixels cut into cells of h x w pixels.
@@ -42,6 +58,12 @@ class Grid:
     closed : (rows, cols) bool, True where nobody may measure (no-go areas, nodata)
     cost   : (rows, cols) positive floats, what a visit costs (1 everywhere by default)
     range  : (low, high) of the content values a measurement can bring back
+    sides  : (height, width) of a cell on the ground, in any unit; None = as in pixels
+    transform : affine map (a, b, c, d, e, f) of pixel (column, row) to x = a column + b row + c,
+        y = d column + e row + f, or None; kept, and used by nothing here
+    crs    : name of the coordinate system that x and y are in, or None; kept alike
+
+    Grids are equal when all of these are.
     """
 
     height: int
@@ -51,6 +73,9 @@ class Grid:
     range: tuple[float, float] = (0.0, 1.0)
     closed: NDArray[np.bool_] = field(default=None, repr=False)  # type: ignore[arg-type]
     cost: NDArray[np.float64] = field(default=None, repr=False)  # type: ignore[arg-type]
+    sides: tuple[float, float] | None = None
+    transform: Affine | None = None
+    crs: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("height", "width", "channels"):
@@ -72,6 +97,7 @@ class Grid:
                 "can be searched; choose larger cells or a smaller area"
             )
         self._check_range()
+        self._check_place()
         shape = (self.rows, self.cols)
         closed = np.zeros(shape, bool) if self.closed is None else np.array(self.closed, bool)
         cost = np.ones(shape) if self.cost is None else np.array(self.cost, np.float64)
@@ -117,6 +143,45 @@ class Grid:
                 "hundred-thousandth of themselves at least"
             )
         object.__setattr__(self, "range", (low, high))
+
+    def _check_place(self) -> None:
+        """Shape of a cell, transform and name of the coordinate system."""
+        for name, count in (("sides", 2), ("transform", 6)):
+            given = getattr(self, name)
+            if given is not None:
+                object.__setattr__(self, name, _finite(given, name, count))
+        if self.sides is not None:
+            short, long = sorted(self.sides)
+            if not (0 < short <= long <= LARGEST and short >= SLIMMEST * long):
+                raise InputError(
+                    f"sides={shown(self.sides)}: give the height and width of a cell, both above 0 "
+                    f"and one at most {1 / SLIMMEST:g} times the other"
+                )
+        if self.transform is not None:
+            a, b, _, d, e, _ = self.transform
+            if a * e == b * d:
+                raise InputError(
+                    f"transform={shown(self.transform)}: it maps the area onto a line; give "
+                    "(a, b, c, d, e, f) with a * e other than b * d"
+                )
+        if self.crs is not None and not (isinstance(self.crs, str) and self.crs.strip()):
+            raise InputError(f"crs={shown(self.crs)}: give a name, like EPSG:4326, or None")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Grid):
+            return NotImplemented
+        return all(
+            np.array_equal(getattr(self, one.name), getattr(other, one.name))
+            for one in fields(self)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.height, self.width, self.channels, self.cell, self.range))
+
+    @cached_property
+    def geometry(self) -> Geometry:
+        """Distances, neighbourhoods and windows of the cells."""
+        return Geometry.of(self.rows, self.cols, self.sides or self.cell)
 
     @property
     def rows(self) -> int:

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from engram.errors import InputError
+from engram.geometry import CellPairs
 from engram.grid import Grid
 
 if TYPE_CHECKING:
@@ -45,37 +46,6 @@ class Hyperparameters:
     variance: float
     length: float
     noise: float
-
-
-class CellPairs:
-    """A function of the offset between two cells, for all pairs without a table of all pairs.
-
-    distances : (2 rows - 1, 2 cols - 1) distance of every offset, in cells: the side of a
-                square of a cell's area is 1, so cells that are not square are no distortion
-    """
-
-    def __init__(self, grid: Grid) -> None:
-        self.rows, self.cols = grid.rows, grid.cols
-        height, width = (side / np.sqrt(grid.cell[0] * grid.cell[1]) for side in grid.cell)
-        dr = np.arange(1 - grid.rows, grid.rows) * height
-        dc = np.arange(1 - grid.cols, grid.cols) * width
-        self.distances: Array = np.hypot(dr[:, None], dc[None, :])
-        self._values = self.distances
-
-    def use(self, values: Array) -> None:
-        """Values of the function at ``distances``."""
-        self._values = values
-
-    def row(self, index: int) -> Array:
-        """(n_cells,) the function between one cell and every cell."""
-        r, c = self.rows - 1 - index // self.cols, self.cols - 1 - index % self.cols
-        return np.asarray(self._values[r : r + self.rows, c : c + self.cols].ravel())
-
-    def block(self, index: NDArray[np.intp]) -> Array:
-        """(len(index), n_cells) the function between some cells and every cell."""
-        if not len(index):
-            return np.zeros((0, self.rows * self.cols))
-        return np.stack([self.row(int(i)) for i in index])
 
 
 class _Posterior:
@@ -136,7 +106,7 @@ class SpatialModel:
     ) -> None:
         self.grid, self.nu = grid, nu
         self._fixed = hyperparameters
-        extent = max(grid.height, grid.width) / float(np.sqrt(grid.cell[0] * grid.cell[1]))
+        extent = grid.geometry.extent
         self._start = Hyperparameters(0.2, max(1.0, float(np.sqrt(extent)) / 2), 0.01)
         self._bounds = np.log([(1e-2, 2.0), (0.5, max(2.0, extent)), (1e-4, 0.25)])
         self.hyperparameters = hyperparameters or self._start
@@ -206,7 +176,7 @@ class SpatialModel:
 
     def _conditioned(self, index: NDArray[np.intp], values: Array) -> _Posterior:
         """The posterior under the present hyperparameters."""
-        pairs = CellPairs(self.grid)
+        pairs = CellPairs(self.grid.geometry)
         flat = self._kernel(self.hyperparameters)(np.zeros((1, 1)), pairs.distances.reshape(-1, 1))
         pairs.use(flat.reshape(pairs.distances.shape))
         level = self.hyperparameters.variance + MEAN_SD**2
@@ -217,10 +187,8 @@ class SpatialModel:
         from scipy.optimize import minimize
         from sklearn.gaussian_process import GaussianProcessRegressor
 
-        sides = np.array(self.grid.cell) / np.sqrt(self.grid.cell[0] * self.grid.cell[1])
-        places = np.stack(np.divmod(index, self.grid.cols), axis=1) * sides
         process = GaussianProcessRegressor(self._kernel(self._start), optimizer=None)
-        process.fit(places, values - MEAN)
+        process.fit(self.grid.geometry.places(index), values - MEAN)
         mode, width = np.log(astuple(self._start)), np.array(PRIOR_SD)
 
         def loss(theta: Array) -> tuple[float, Array]:

@@ -68,23 +68,15 @@ class _Process:
         self._grid, self._terms = grid, terms
         self._model = SpatialModel(grid)
         self._learnt = last_refit(min(len(seen), LEARNT)) if terms is not None else -1
-        self._cells = [o.cell for o in seen]
+        self._cells = [grid.index(o.cell) for o in seen]
         self._values = [o.outcome for o in seen]
-        self._sides = np.array(grid.cell) / np.sqrt(grid.cell[0] * grid.cell[1])
-        self._places = np.zeros((64, 2))
-        for i, cell in enumerate(self._cells):
-            self._put(i, cell)
-
-    def _put(self, i: int, cell: tuple[int, int]) -> None:
-        if i == len(self._places):
-            self._places = np.concatenate([self._places, np.zeros_like(self._places)])
-        self._places[i] = np.array(cell) * self._sides
 
     def terms(self) -> Hyperparameters:
         """What the process has learnt by now."""
         anchor = last_refit(min(len(self._values), LEARNT))
         if self._terms is None or anchor != self._learnt:
-            self._model.fit(self._cells[:anchor], self._values[:anchor])
+            cells = [self._grid.at(index) for index in self._cells[:anchor]]
+            self._model.fit(cells, self._values[:anchor])
             self._terms, self._learnt = self._model.hyperparameters, anchor
         return self._terms
 
@@ -94,8 +86,7 @@ class _Process:
         share = (values.sum() + 1) / ((values > 0).sum() + 1)
         chances = [float(np.clip(self._mean(o, values) / share, 0.0, 1.0)) for o in group]
         for item in group:
-            self._put(len(self._cells), item.cell)
-            self._cells.append(item.cell)
+            self._cells.append(self._grid.index(item.cell))
             self._values.append(item.outcome)
         return [
             log_likelihood(float(o.outcome > 0), p) for o, p in zip(group, chances, strict=True)
@@ -107,12 +98,11 @@ class _Process:
         terms = self.terms()
         if not len(values):
             return MEAN
-        away = self._places[: len(values)] - np.array(item.cell) * self._sides
-        apart = np.hypot(away[:, 0], away[:, 1])
+        geometry, cells = self._grid.geometry, np.array(self._cells, np.intp)
+        apart = geometry.distances(item.cell, cells)
         near = np.argpartition(apart, NEAREST)[:NEAREST] if len(apart) > NEAREST else slice(None)
-        places = self._places[: len(values)][near]
-        between = np.hypot(*(places[:, None] - places).transpose(2, 0, 1))
-        covariance = _shared(between, terms) + terms.noise * np.eye(len(places))
+        between = geometry.between(cells[near])
+        covariance = _shared(between, terms) + terms.noise * np.eye(len(between))
         solved = cho_solve(cho_factor(covariance, check_finite=False), values[near] - MEAN)
         return MEAN + float(_shared(apart[near], terms) @ solved)
 

@@ -30,8 +30,7 @@ def trip_cost(state: State, start: Cell | None) -> NDArray[np.float64]:
     cost = state.grid.cost.ravel().astype(np.float64)
     if start is None or state.spec.travel == 0:
         return cost
-    rows, cols = np.divmod(np.arange(state.grid.n_cells), state.grid.cols)
-    return np.asarray(cost + state.spec.travel * np.hypot(rows - start[0], cols - start[1]))
+    return np.asarray(cost + state.spec.travel * state.grid.geometry.distances(start))
 
 
 def worth(state: State, policy: Policy, wish: Wish) -> NDArray[np.float64]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 RADIUS = 4
-"""Cells on each side of the suggested one that the picture shows."""
+"""How far around the suggested cell the picture reaches, in cells."""
 
 RUNNERS_UP = 5
 SAMPLES = 4
@@ -86,9 +86,8 @@ def _per_cell(grid: Grid, image: NDArray[np.float32]) -> NDArray[np.float64]:
 
 def _picture(state: State, view: View, pick: Suggestion) -> dict[str, Any]:
     """The neighbourhood as small tables: what is believed and what was measured there."""
-    grid, (row, col) = state.grid, pick.cell
-    top, left = max(0, row - RADIUS), max(0, col - RADIUS)
-    window = (slice(top, row + RADIUS + 1), slice(left, col + RADIUS + 1))
+    grid = state.grid
+    window = grid.geometry.window(pick.cell, RADIUS)
 
     def table(values: NDArray[np.float64]) -> list[list[float]]:
         return [[round(float(v), 4) for v in line] for line in values[window]]
@@ -98,13 +97,15 @@ def _picture(state: State, view: View, pick: Suggestion) -> dict[str, Any]:
         measured[index] = item.observation.outcome
     nearby = measured.reshape(grid.rows, grid.cols)[window]
     picture: dict[str, Any] = {
-        "corner": [top, left],
+        "corner": [window[0].start, window[1].start],
         "range": [float(v) for v in grid.range],
         "probability": table(view.scores.probability.reshape(grid.rows, grid.cols)),
         "measured": [
             [None if np.isnan(v) else round(float(v), 4) for v in line] for line in nearby
         ],
     }
+    if grid.geometry.height != grid.geometry.width:
+        picture["sides"] = [grid.geometry.height, grid.geometry.width]
     if view.mean is not None:
         picture["mean"], picture["shows"] = table(_per_cell(grid, view.mean)), view.shows
     if view.particles is not None:
@@ -203,8 +204,16 @@ def _panel(
     top, left = picture["corner"]
     height, width = table.shape
     extent = (left - 0.5, left + width - 0.5, top + height - 0.5, top - 0.5)
+    tall, wide = picture.get("sides", (1.0, 1.0))
     colours = Normalize(*limits)
-    axes.imshow(table, cmap="viridis", extent=extent, interpolation="nearest", norm=colours)
+    axes.imshow(
+        table,
+        cmap="viridis",
+        extent=extent,
+        interpolation="nearest",
+        norm=colours,
+        aspect=tall / wide,
+    )
     for r, line in enumerate(picture["measured"]):
         for c, outcome in enumerate(line):
             if outcome is not None:

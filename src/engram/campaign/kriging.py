@@ -52,8 +52,7 @@ def moments(
     """
     from scipy.linalg import solve_triangular
 
-    rows, cols = np.divmod(cells, grid.cols)
-    apart = np.hypot(rows[:, None] - rows, cols[:, None] - cols)
+    apart = grid.geometry.between(cells)
     y, n, m = hits - MU, len(cells), float(searchable.sum())
     logs, means, variances = [], [], []
     for length in REACHES:
@@ -79,8 +78,7 @@ def _sum_over(grid: Grid, searchable: NDArray[np.bool_], length: float) -> Array
     from scipy.signal import fftconvolve
 
     r, c = grid.rows, grid.cols
-    dy, dx = np.mgrid[1 - r : r, 1 - c : c]
-    kernel = np.exp(-np.hypot(dy, dx) / length)
+    kernel = np.exp(-grid.geometry.offsets() / length)
     image = searchable.reshape(r, c).astype(np.float64)
     full = fftconvolve(image, kernel)
     return np.asarray(full[r - 1 : 2 * r - 1, c - 1 : 2 * c - 1]).ravel()

@@ -25,6 +25,8 @@ FORMAT = 1
 KINDS = ("create", "ask", "tell", "fail", "correct", "retract", "close", "open", "extend")
 RANKINGS = ("score", "per-cost")
 BUDGETS = ("measurements", "cost")
+PLACE = ("sides", "transform", "crs")
+"""Facts of a grid that stand in the log only where they are given."""
 
 
 LARGEST = 1e12
@@ -94,7 +96,8 @@ class Spec:
     """The terms a campaign was created with; they never change.
 
     budget_kind : 'measurements' (every visit counts 1) or 'cost' (a visit counts its cost)
-    travel      : cost of one cell of distance from a crew's starting point
+    travel      : cost of one cell of distance from a crew's starting point; the side of a square
+                  of a cell's area counts 1
     lease       : seconds after which an unanswered query is given back; None for never
     stop_yield  : finds per measurement below which the advice is to stop
     version     : of engram, when the campaign was created
@@ -181,7 +184,7 @@ def check_bounds(spec: Spec) -> None:
     grid = spec.grid
     check_amount(spec.budget, "budget")
     check_amount(float(grid.cost.sum()), "cost of all cells together")
-    check_amount(spec.travel * float(np.hypot(grid.rows, grid.cols)), "cost of the longest way")
+    check_amount(spec.travel * grid.geometry.diagonal, "cost of the longest way")
     if spec.lease is not None:
         check_length(spec.lease, "lease")
 
@@ -210,6 +213,7 @@ def _grid_to_dict(grid: Grid) -> dict[str, Any]:
         "range": list(grid.range),
         "closed": [int(i) for i in np.flatnonzero(grid.closed)],
         "cost": None if uniform else [float(v) for v in grid.cost.ravel()],
+        **{name: getattr(grid, name) for name in PLACE if getattr(grid, name) is not None},
     }
 
 
@@ -228,6 +232,7 @@ def _grid_from_dict(data: Mapping[str, Any]) -> Grid:
         (low, high),
         closed.reshape(rows, cols),
         cost.reshape(rows, cols),
+        **{name: data[name] for name in PLACE if name in data},
     )
 
 

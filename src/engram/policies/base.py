@@ -176,14 +176,12 @@ def _damped(grid: Grid, total: NDArray[np.float64], taken: list[int]) -> NDArray
     """
     if not taken:
         return total
-    rows, cols = np.divmod(np.arange(grid.n_cells), grid.cols)
     finite = total[np.isfinite(total)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
     low -= 1e-6 * (high - low) or 1.0
     out = total - low
     for index in taken:
-        r, c = grid.at(index)
-        out = out * (1 - np.exp(-((rows - r) ** 2 + (cols - c) ** 2) / 8.0))
+        out = out * (1 - np.exp(-grid.geometry.squares(grid.at(index)) / 8.0))
     return np.asarray(out + low)
 
 

@@ -36,9 +36,16 @@ class Lens:
 
     @property
     def grid(self) -> Grid:
-        """One pixel per cell, one channel per layer; the same cells open, at the same cost."""
+        """One pixel per cell, one channel per layer; the same cells, open at the same cost."""
         area = self.area
-        return Grid(area.rows, area.cols, len(self.layers), closed=area.closed, cost=area.cost)
+        return Grid(
+            area.rows,
+            area.cols,
+            len(self.layers),
+            closed=area.closed,
+            cost=area.cost,
+            sides=area.sides or area.cell,
+        )
 
     def seen(self, item: Observation) -> Observation:
         """A measurement as the memory sees it: the outcome is presence, 0 or 1.

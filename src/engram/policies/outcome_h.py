@@ -52,10 +52,8 @@ PATIENCE = 1.0
 """By how many nats the updates may have predicted them worse."""
 
 
-def _ring_kernels() -> list[Array]:
-    reach = int(np.ceil(RINGS[-1][1]))
-    yy, xx = np.mgrid[-reach : reach + 1, -reach : reach + 1]
-    distance = np.hypot(yy, xx)
+def _ring_kernels(grid: Grid) -> list[Array]:
+    distance = grid.geometry.neighbourhood(RINGS[-1][1])
     rings = [((distance > a) & (distance <= b)).astype(float) for a, b in RINGS]
     return [ring / ring.sum() for ring in rings]
 
@@ -86,7 +84,7 @@ class OutcomeTransform:
 
     def __init__(self, grid: Grid, strength: float = 1.0, habits: Habits | None = None) -> None:
         self.grid = grid
-        self.kernels = _ring_kernels()
+        self.kernels = _ring_kernels(grid)
         habits = habits or usual()
         self.birth = habits.mean.copy()
         self.precision: Array = np.asarray(strength * np.linalg.inv(habits.covariance), np.float64)

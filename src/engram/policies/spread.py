@@ -16,11 +16,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from engram.geometry import CellPairs
 from engram.grid import Grid
 from engram.policies.base import Policy, flat_scores
 from engram.scores import Scores
 from engram.seeding import numpy_generator
-from engram.spatial import CellPairs
 
 SOFTENING = 0.5
 
@@ -44,7 +44,7 @@ class SpreadDesign(Policy):
 
 def spread_order(grid: Grid, seed: int) -> NDArray[np.intp]:
     """All open cells (flat indices) in an order of which every prefix is well spread."""
-    pairs = CellPairs(grid)
+    pairs = CellPairs(grid.geometry)
     pairs.use(1 / (pairs.distances + SOFTENING))
     cells = grid.open_cells
     pull = np.zeros(len(cells))

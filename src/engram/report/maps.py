@@ -46,7 +46,7 @@ def show(ax: Axes, grid: Grid, image: NDArray[np.float32], *, left: bool, bottom
         pixels.fitted(image, 512),
         interpolation="none",
         extent=(0, grid.cols, grid.rows, 0),
-        aspect=grid.cell[0] / grid.cell[1],  # pixels are square whatever the shape of a cell
+        aspect=grid.geometry.height / grid.geometry.width,  # cells have their own shape
     )
 
 

@@ -78,7 +78,7 @@ def raster_task(
     cut = Cut(resize.size, cell)
     kept = np.stack([cut.content(resize.plane(scale(plane))) for plane in planes])
     (rows, cols), (h, w) = (cut.rows, cut.cols), cut.kept
-    grid = Grid(rows * h, cols * w, channels, cut.kept)
+    grid = Grid(rows * h, cols * w, channels, cut.kept, sides=cut.cell)
     facts = {"outcomes": cut.shares(mask)}
     task = Task(image.stem, grid, kept.clip(0, 1), cut.target(mask), facts=facts)
     return Raster(task, cut, (*notes, *cut.notes))
