@@ -6,7 +6,17 @@ import ast
 from pathlib import Path
 
 import pytest
-from mutants import FAILED, PASSED, SOURCE, TESTS, TIMED_OUT, Fault, Verdict, Workshop, read_faults
+from mutants import (
+    FAILED,
+    NEVER_ENDED,
+    PASSED,
+    SOURCE,
+    TESTS,
+    Fault,
+    Verdict,
+    Workshop,
+    read_faults,
+)
 
 FAULTS = read_faults()
 
@@ -41,7 +51,7 @@ def test_what_counts_as_killed() -> None:
         return Verdict(FAULTS[0], code, 0.0, "").killed
 
     assert killed(FAILED)
-    assert killed(TIMED_OUT)
+    assert killed(NEVER_ENDED)
     assert not killed(PASSED)
     assert not killed(2)  # the fault kept the test from running at all
 
