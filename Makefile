@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test attack mutants lint clean
+.PHONY: setup demo test attack storm mutants lint clean
 
 setup: $(STAMP)
 
@@ -22,6 +22,11 @@ test: $(STAMP) lint
 N ?= 1000
 attack: $(STAMP)
 	$(BIN)/python tests/attack/attack_run.py --cases $(N)
+
+KILLS ?= 100
+PG_KILLS ?= 20
+storm: $(STAMP)
+	$(BIN)/python tests/integration/campaign_storm.py --kills $(KILLS) --pg-kills $(PG_KILLS)
 
 mutants: $(STAMP)
 	$(BIN)/python tests/mutants/mutants.py --out benchmarks/results/mutants.md

