@@ -142,6 +142,14 @@ def rows(rng: Random, path: Path) -> bool:
     return False
 
 
+def damage_artifact(rng: Random, folder: Path) -> None:
+    """Damage one of the files in which derived state is cached: they are never the truth."""
+    files = sorted(path for path in folder.glob("*.artifacts/**/*") if path.is_file())
+    if files:
+        path = rng.choice(files)
+        path.write_bytes(damaged(rng, path.read_bytes()))
+
+
 DAMAGES: tuple[Callable[[Random, Path], bool], ...] = (
     flip,
     cut,

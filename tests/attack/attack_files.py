@@ -25,14 +25,14 @@ def array(rng: Random) -> np.ndarray[Any, Any]:
     """An array of any kind and shape."""
     kind, shape = rng.choice(KINDS), rng.choice(SHAPES)
     numbers = np.random.default_rng(rng.randrange(2**32)).uniform(-1, 2, shape)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         if kind == "f4,i4":
             return np.zeros(shape, kind)
         if kind == "M8[s]":
             return numbers.astype("i8").astype(kind)
         made = np.asarray(numbers).astype(kind)
-    if kind.startswith("f") and made.size and rng.random() < 0.2:
-        made.flat[0] = rng.choice((np.nan, np.inf, 1e30))
+        if kind.startswith("f") and made.size and rng.random() < 0.2:
+            made.flat[0] = rng.choice((np.nan, np.inf, 1e30))
     return made
 
 

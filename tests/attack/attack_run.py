@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import typer
 from attack_case import Session, Tally, limited, run
-from attack_damage import DAMAGES
+from attack_damage import DAMAGES, damage_artifact
 from attack_files import file_of
 from attack_lines import DATABASE, command_line
 
@@ -59,6 +59,8 @@ def _lines(session: Session, template: Path, cases: int) -> None:
         session.case(create.replace("NAME", name).split())
     for _ in range(cases - 3):
         session.case(command_line(session.rng))
+        if session.rng.random() < 0.1:
+            damage_artifact(session.rng, session.folder)
     session.settle()
 
 
