@@ -33,11 +33,11 @@ from engram.observation import Observation, Observations
 from engram.pacing import UpdateSchedule, alpha
 from engram.policies.base import Policy, View, log_likelihood
 from engram.policies.imagination import DrawPlan, Imagination, evidence_of
+from engram.policies.outcome_h import PATIENCE, RECENT
 from engram.policies.ranking import Foraging, Progress, checked_rule
 from engram.posterior import pinned
 from engram.reward import make_reward, presence_prior
 from engram.scores import Scores, paper_scores
-from engram.seeding import numpy_generator
 from engram.spatial import SpatialModel
 
 Array = NDArray[np.float64]
@@ -71,8 +71,8 @@ class PaperSettings:
         random, so that (X_0, Y) are joint draws. ``prequential``: h is told the first
         measurements, a random number of them, and the loss is at the later ones, so that it
         learns from the truth and never sees what it predicts
-    rollback : an update that predicts held-out cells worse than before is taken back;
-        held_out : share of the measured cells that judge it
+    rollback : h decides only while it has predicted the latest outcomes (``outcome_h.RECENT``)
+        no worse than the permanent memory alone, which is then drawn from as well
     """
 
     draws: DrawPlan = PAPER_DRAWS
@@ -85,7 +85,6 @@ class PaperSettings:
     h: bool = False
     lesson: str = "posterior"
     rollback: bool = False
-    held_out: float = 0.2
     schedule: UpdateSchedule = field(default_factory=UpdateSchedule)
     adapt: AdaptPlan = field(default_factory=AdaptPlan)
 
@@ -96,8 +95,6 @@ class PaperSettings:
         for name in ("a", "sigma"):
             if not 0 < getattr(self, name) < np.inf:
                 raise InputError(f"{name}={getattr(self, name)}: give a number above 0")
-        if not 0 < self.held_out < 1:
-            raise InputError(f"held_out={self.held_out}: give a share between 0 and 1")
 
 
 def h_network(memory: PermanentMemory, grid: Grid, seed: int) -> HNetwork:
@@ -134,6 +131,9 @@ class PaperSearch(Policy):
         )
         told = settings.draws.guidance == "amortised"
         self.transient = TransientMemory(h_network(memory, grid, seed), told=told)
+        self._alone = Imagination(grid, settings.draws, seed, self.budget)
+        self._forecasts: tuple[Array, Array] | None = None
+        self._gains: list[float] = []
         self._spatial = SpatialModel(grid) if settings.rule == "foraging" else None
         self._updates = set(settings.schedule.times(budget)) if settings.h else set()
 
@@ -144,18 +144,48 @@ class PaperSearch(Policy):
         return CompositeDenoiser(self.frozen, self.transient, known)
 
     def composite(self) -> Denoiser:
-        """Both memories with everything that was measured."""
-        return self.denoiser(evidence_of(self.observations).known)
+        """Both memories with everything that was measured; the frozen one while h misleads."""
+        known = self.imagination.evidence(self.observations).known
+        return self.denoiser(known) if self._trusted else self.frozen
+
+    @property
+    def _judged(self) -> bool:
+        return self.settings.h and self.settings.rollback
+
+    @property
+    def _gain(self) -> float:
+        """Nats by which h has predicted the latest outcomes better than the memory alone."""
+        return float(sum(self._gains[-RECENT:]))
+
+    @property
+    def _trusted(self) -> bool:
+        return not self._judged or self._gain >= -PATIENCE
+
+    @property
+    def _in_use(self) -> Imagination:
+        return self.imagination if self._trusted else self._alone
 
     def scores(self) -> Scores:
         known = self.imagination.evidence(self.observations).known
-        particles = self.imagination.imagine(self.denoiser(known), self.observations)
+        self.imagination.imagine(self.denoiser(known), self.observations)
+        if self._judged:
+            self._imagine_alone()
         self.log.evaluations = self.frozen.evaluations
         weight = 0.0 if self.settings.exploit_only else self._alpha()
-        scores = self._score(particles, weight)
+        assert self._in_use.particles is not None
+        scores = self._score(self._in_use.particles, weight)
         if self.settings.rule == "paper":
             return scores
         return replace(scores, total=self._ranked(scores.probability))
+
+    def _imagine_alone(self) -> None:
+        """Particles of the permanent memory alone, and what both forecast of every cell."""
+        if self.transient.blank:  # the same particles still
+            self._alone.restore(self.imagination.state())
+        self._alone.imagine(self.frozen, self.observations)
+        both = [self.imagination.particles, self._alone.particles]
+        with_h, without = (self._score(p, 0.0).probability for p in both if p is not None)
+        self._forecasts = with_h, without
 
     def _alpha(self) -> float:
         return alpha(min(self.t, self.budget), self.budget, self.settings.a)
@@ -178,7 +208,7 @@ class PaperSearch(Policy):
         return paper_scores(flat, rewards.reshape(count, n), weight, self.settings.sigma)
 
     def view(self) -> View:
-        scores, particles = self.current_scores(), self.imagination.particles
+        scores, particles = self.current_scores(), self._in_use.particles
         if particles is None:
             return View(scores)
         mean = self.imagination.in_range(particles.mean(dim=0))
@@ -187,6 +217,11 @@ class PaperSearch(Policy):
     # -- learning --------------------------------------------------------------------------
 
     def learn(self, new: list[Observation]) -> None:
+        if self._forecasts is not None:
+            for item in new:
+                cell, hit = self.grid.index(item.cell), float(item.outcome > 0)
+                with_h, without = (log_likelihood(hit, float(p[cell])) for p in self._forecasts)
+                self._gains.append(with_h - without)
         contents = self.grid.to_model(self.observations.contents)
         self.reward.update(contents, self.observations.outcomes)
         before = self.t - len(new)
@@ -195,35 +230,19 @@ class PaperSearch(Policy):
         self.log.evaluations = self.frozen.evaluations
 
     def _update(self, due: int) -> None:
-        """Algorithm 2, judged where that is wanted."""
-        if self.settings.rollback:
-            self._judged_update(due)
-            return
+        """Algorithm 2 on the particles of the last query."""
         particles = self.imagination.particles
         if particles is None:
             return
         losses = self._adapt(particles, self.observations, due)
-        self.log.updates.append({"t": due, "accepted": True, "loss": float(np.mean(losses))})
-
-    def _judged_update(self, due: int) -> None:
-        """An update that worsens the forecast of held-out cells is taken back."""
-        rest, held = self._split(due)
-        if len(rest) < 4:
-            return
-        evidence = self.imagination.evidence(rest)
-        samples = self.imagination.draw(self.denoiser(evidence.known), evidence, due)
-        before = self._held_out_evidence(samples, held)
-        saved = self.transient.state()
-        losses = self._adapt(samples, rest, due)
-        again = self.imagination.draw(self.denoiser(evidence.known), evidence, due)
-        after = self._held_out_evidence(again, held)
-        accepted = after >= before
-        if not accepted:
-            self.transient.restore(saved)
         self.log.updates.append(
-            {"t": due, "accepted": accepted, "before": before, "after": after,
-             "loss": float(np.mean(losses)), "held_out": len(held)}
-        )  # fmt: skip
+            {
+                "t": due,
+                "accepted": self._trusted,
+                "gain": self._gain,
+                "loss": float(np.mean(losses)),
+            }
+        )
 
     def _adapt(self, samples: Tensor, observations: Observations, due: int) -> list[float]:
         """Eq. 7 on samples (P, C, H, W) of the area given these observations."""
@@ -239,39 +258,27 @@ class PaperSearch(Policy):
             self.frozen, examples, self.settings.adapt, seed=self.seed, path=due
         )
 
-    def _split(self, due: int) -> tuple[Observations, list[Observation]]:
-        """The rest and a held-out part of the measured cells; the seed decides."""
-        count = max(1, round(self.settings.held_out * self.t))
-        chosen = numpy_generator(self.seed, "holdout", due).permutation(self.t)[:count]
-        held = {int(i) for i in chosen}
-        rest = self.observations.subset(i for i in range(self.t) if i not in held)
-        return rest, [self.observations.items[i] for i in sorted(held)]
-
-    def _held_out_evidence(self, samples: Tensor, held: list[Observation]) -> float:
-        """Mean predictive log-likelihood of held-out outcomes under the samples."""
-        probability = self._score(samples, 0.0).probability
-        values = [
-            log_likelihood(item.outcome, float(probability[self.grid.index(item.cell)]))
-            for item in held
-        ]
-        return float(np.mean(values))
-
     # -- keeping state ---------------------------------------------------------------------
 
     @property
     def _parts(self) -> dict[str, _Kept]:
-        return {"h/": self.transient, "reward/": self.reward, "draws/": self.imagination}
+        return {
+            "h/": self.transient,
+            "reward/": self.reward,
+            "draws/": self.imagination,
+            "alone/": self._alone,
+        }
 
     def state(self) -> dict[str, Tensor]:
-        """h, the reward model and the kept particles."""
-        return {
-            f"{name}{k}": v for name, part in self._parts.items() for k, v in part.state().items()
-        }
+        """h and how it is judged, the reward model, the kept particles."""
+        out = {f"{n}{k}": v for n, part in self._parts.items() for k, v in part.state().items()}
+        return {**out, "gains": torch.tensor(self._gains, dtype=torch.float64)}
 
     def restore(self, observations: Observations, state: dict[str, Tensor]) -> None:
         super().restore(observations, state)
         for name, part in self._parts.items():
             part.restore({k[len(name) :]: v for k, v in state.items() if k.startswith(name)})
+        self._gains, self._forecasts = state["gains"].tolist(), None
 
 
 Anew = Callable[[Tensor, torch.Generator], tuple[Known, Tensor]]
