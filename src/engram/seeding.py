@@ -24,7 +24,6 @@ STREAMS = {
     "reward": 4,
     "train": 5,
     "task": 6,
-    "holdout": 7,
     "refresh": 8,
 }
 

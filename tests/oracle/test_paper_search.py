@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from engram import Grid, Task, make_policy
 from engram.experience import posterior_samples
 from engram.memory.denoiser import Known
-from engram.memory.transient import Examples
+from engram.memory.transient import CompositeDenoiser, Examples
 from engram.pacing import UpdateSchedule
 from engram.policies.imagination import DrawPlan, evidence_of
 from engram.policies.papersearch import PaperSearch
@@ -199,46 +199,47 @@ def test_prequential_lessons_tell_the_first_cells_and_ask_for_the_later_ones() -
     assert float(((known.values - truth) * known.weight).abs().max()) < 1e-6
 
 
-def test_held_out_cells_are_kept_from_the_lesson_and_judge_it() -> None:
-    policy, calls = lessons(rollback=True, held_out=0.3)
-    examples, due, _, _ = calls[-1]
-    assert due == 6
-    told = examples.known.weight.flatten() > 0
-    measured = [policy.grid.index(cell) for cell in WALK[:6]]
-    assert int(told.sum()) == 4  # two of six held out
-    assert set(np.flatnonzero(told.numpy())) < set(measured)
-    held = [q for q in measured if not told[q]]
-    truth = evidence_of(policy.observations).values.flatten()
-    for q in held:  # what is held out was drawn, not copied
-        assert (examples.x0.flatten(1)[:, q] - truth[q]).abs().min() > 1e-4
-    assert policy.log.updates[-1]["held_out"] == 2
+def test_h_is_judged_by_what_both_forecast_of_the_next_outcomes() -> None:
+    """The gain is the log-likelihood of each outcome with h less that of the memory alone, both
+    from draws made before it was seen; before the first update they are the same draws."""
+    task, schedule = area(), UpdateSchedule("uniform", every=3)
+    policy = white(draws=few("mmps"), schedule=schedule, rollback=True, m_steps=2, reward="affine")
+    expected = []
+    for cell in WALK[:7]:
+        policy.current_scores()
+        q, item = policy.grid.index(cell), task.measure(cell)
+        chances = []
+        for imagination in (policy.imagination, policy._alone):
+            assert imagination.particles is not None
+            cells = imagination.cells(imagination.particles)[:, q]
+            p = float(np.clip(policy.reward.predict(cells).mean(), 0.01, 0.99))
+            chances.append(np.log(p if item.outcome > 0 else 1 - p))
+        expected.append(chances[0] - chances[1])
+        policy.observe(item)
+    assert policy._gains == pytest.approx(expected)
+    assert policy._gains[:3] == [0.0] * 3
+    assert any(gain != 0 for gain in policy._gains[3:])
 
 
-@pytest.mark.parametrize("better", [True, False])
-def test_an_update_that_worsens_held_out_cells_is_taken_back(better: bool) -> None:
-    task = area()
-    schedule = UpdateSchedule("uniform", every=6)
-    policy = white(draws=few("dps"), schedule=schedule, rollback=True, m_steps=2)
-    judged = iter([-1.0, -0.5 if better else -1.5])
-    policy._held_out_evidence = lambda *_: next(judged)  # type: ignore[method-assign]
-    born = policy.transient.state()
-    for cell in WALK[:6]:
+@pytest.mark.parametrize(("gain", "trusted"), [(-2.0, False), (-0.5, True), (3.0, True)])
+def test_h_decides_only_while_it_predicts_no_worse_than_the_memory_alone(
+    gain: float, trusted: bool
+) -> None:
+    task, schedule = area(), UpdateSchedule("uniform", every=3)
+    policy = white(draws=few("mmps"), schedule=schedule, rollback=True, m_steps=2)
+    for cell in WALK[:5]:
         policy.observe(task.measure(cell))
-    assert [(u["t"], u["accepted"]) for u in policy.log.updates] == [(6, better)]
-    now = policy.transient.state()
-    assert all(torch.equal(now[k], born[k]) for k in born) == (not better)
-
-
-def test_held_out_evidence_is_the_chance_the_draws_gave_the_outcomes() -> None:
-    policy = white(draws=few("dps"), reward="affine")
-    draws = torch.linspace(-1, 1, 6 * PIXELS).reshape(6, 1, SIDE, SIDE)
-    held = [area().measure(cell) for cell in WALK[:3]]
-    p = ((draws.flatten(1).numpy() + 1) / 2).mean(axis=0)
-    logs = []
-    for item in held:
-        q = policy.grid.index(item.cell)
-        logs.append(np.log(p[q] if item.outcome else 1 - p[q]))
-    assert policy._held_out_evidence(draws, held) == pytest.approx(np.mean(logs), abs=1e-5)
+    policy._gains = [gain, *[0.0] * 39]
+    used = policy.imagination if trusted else policy._alone
+    scores = policy.scores()
+    assert used.particles is not None
+    shown = policy.view().particles
+    assert shown is not None
+    assert np.array_equal(shown, policy.imagination.in_range(used.particles))
+    assert np.array_equal(scores.total, policy._score(used.particles, scores.alpha).total)
+    assert isinstance(policy.composite(), CompositeDenoiser) == trusted
+    policy._gains.append(0.0)  # older than forty outcomes: forgiven
+    assert policy._trusted
 
 
 def test_particles_that_see_the_area_turned_are_turned_back() -> None:

@@ -140,6 +140,9 @@ def test_adaptation_is_repeatable_and_can_be_rolled_back() -> None:
     assert not torch.equal(estimate(one), before)
     one.transient.restore(kept)
     assert torch.equal(estimate(one), before)
+    born = TransientMemory(HNetwork(1, (16,), seed=0), told=False)
+    one.transient.restore(born.state())
+    assert one.transient.blank
 
 
 def test_a_shift_moves_the_mean_by_the_noise_level_and_keeps_x_t() -> None:
