@@ -60,12 +60,12 @@ def create_file(path: Path) -> None:
 def _open_file(path: Path) -> sqlite3.Connection:
     """A connection; one that cannot write reads what is there, without a lock if it must.
 
-    A log beside the file (-wal) means that somebody is writing: then SQLite's own locks are used.
+    A log beside the file means that somebody is writing: then SQLite's own locks are used.
     """
     name, mode = os.path.abspath(path), ""  # never the beginning of a URI
     if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
-        log = path.with_name(f"{path.name}-wal")
-        mode = "mode=ro" if log.exists() else "mode=ro&immutable=1"
+        busy = any(Path(f"{name}{end}").exists() for end in ("-wal", "-journal"))
+        mode = "mode=ro" if busy else "mode=ro&immutable=1"
         name = f"file:{quote(name)}?{mode}"
     return sqlite3.connect(name, timeout=BUSY_SECONDS, check_same_thread=False, uri=bool(mode))
 

@@ -119,11 +119,13 @@ class Storage:
                     raise self._error(error) from error
                 time.sleep(pause)
                 pause = min(2 * pause, 2.0)
-            except SQLAlchemyError as error:
+            except (SQLAlchemyError, UnicodeDecodeError) as error:  # a damaged file's own words
                 raise self._error(error) from error
 
-    def _error(self, error: SQLAlchemyError) -> StorageError:
+    def _error(self, error: Exception) -> StorageError:
         cause = getattr(error, "orig", None) or error
+        if isinstance(cause, UnicodeDecodeError):
+            cause = "the file is damaged: what describes its tables is not text"
         reason = without_secrets(" ".join(str(cause).split()), self.url)
         return StorageError(f"database {self.place}: {reason}; nothing of this request was kept")
 

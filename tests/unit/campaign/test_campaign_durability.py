@@ -17,6 +17,7 @@ from engram.campaign import (
     Campaign,
     StaleError,
     Storage,
+    StorageError,
     create_campaign,
     open_campaign,
     status,
@@ -490,6 +491,16 @@ def test_flipped_bytes_are_named(create, db, tmp_path, clock):
             overview(str(harmed))
         named += _verdict(lambda: open_campaign("pond", db=str(harmed), clock=clock)) != ""
     assert named >= 5
+
+
+def test_tables_described_by_no_text_are_named(create, db):
+    """SQLite repeats the damaged words in its error, which is then no text either."""
+    create()
+    blob = Path(db).read_bytes()
+    blob = blob.replace(b"tableengram_events", b"tableengr\xe7m_events")
+    Path(db).write_bytes(blob.replace(b"CREATE TABLE engram_events", b"CREATE TABLX engram_events"))
+    with pytest.raises(StorageError, match="what describes its tables is not text"):
+        Storage(db)
 
 
 def _verdict(opening):
