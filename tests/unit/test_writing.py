@@ -87,6 +87,10 @@ def test_links_are_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert precious.read_text() == "precious"
     assert not (tmp_path / "b").exists()
     assert (tmp_path / ".b.known.partial").is_symlink()
+    (tmp_path / ".c.known.partial").write_text("theirs")
+    with pytest.raises(InputError, match="cannot write"):
+        write_file(tmp_path / "c", "new")
+    assert (tmp_path / ".c.known.partial").read_text() == "theirs"
 
 
 def test_permissions_of_a_replaced_file_stay(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -95,11 +96,17 @@ def _run(given: list[str]) -> int:
         if not hasattr(error, "format_message"):  # not a usage error of typer's
             raise
         if type(error).__name__ != "NoArgsIsHelpError":  # that one has shown the help
-            _complain(f"error: {error.format_message()}{_hint(error)}")
+            _complain(f"error: {_without_secrets(error.format_message())}{_hint(error)}")
         return USAGE_ERROR
     if code == INTERRUPTED:  # Ctrl-C outside the work that keeps something
         _complain("interrupted")
     return code if isinstance(code, int) else 0
+
+
+def _without_secrets(text: str) -> str:
+    """A complaint about usage repeats what was given, and a database may have been there."""
+    secret = re.compile("://|@|password", re.IGNORECASE)
+    return " ".join("..." if secret.search(word) else word for word in text.split())
 
 
 def _hint(error: Exception) -> str:

@@ -6,6 +6,8 @@ import json
 import os
 import resource
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 
 from engram.campaign import create_campaign
+from engram.campaign.place import parse_url, shown_place, without_secrets
 from engram.cli.main import main
 from engram.errors import InputError
 from engram.grid import Grid
@@ -133,6 +136,31 @@ def test_passwords_are_never_printed(url: str, capfd: Captured) -> None:
     errors = refused(capfd, "campaign", "list", "--db", url)
     assert "hunter2" not in errors.replace("hunter2:...", "")
     assert not list(Path().iterdir())
+
+
+def test_words_of_a_driver_lose_their_secrets() -> None:
+    url = parse_url("postgresql://u:hunter2@h/d?sslpassword=hunter22&options=-c%20x")
+    assert without_secrets("no hunter22, no hunter2 and -c x for u", url) == (
+        "no ***, no *** and *** for u"
+    )
+    assert shown_place(url) == "postgresql+psycopg://u:***@h/d"
+
+
+@pytest.mark.parametrize("url", SECRETS)
+def test_complaints_about_usage_do_not_repeat_a_password(url: str, capfd: Captured) -> None:
+    for line in (["list", url, url], ["nosuch", "--db", url], ["list", f"--nosuch={url}"]):
+        assert "hunter2" not in refused(capfd, "campaign", *line)
+
+
+def test_history_shows_an_event_that_was_changed(capfd: Captured) -> None:
+    assert main([*CREATE.split(), "--size=4,4"]) == 0
+    assert main(["campaign", "extend", "f", "--add=1", "--db=d.db"]) == 0
+    with closing(sqlite3.connect("d.db")) as connection, connection:
+        connection.execute('UPDATE engram_events SET payload=\'{"by": "1"}\' WHERE seq = 2')
+    capfd.readouterr()
+    assert main(["campaign", "history", "f", "--db=d.db"]) in (0, 2)
+    output, errors = capfd.readouterr()
+    assert "damaged" in output + errors
 
 
 def test_paths_are_paths_and_urls_are_urls(capfd: Captured) -> None:
