@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def build(db: str, grid: Grid, told: int, policy: str, *, asks: bool) -> None:
     """A campaign whose cells were told one by one; the log is written row by row, fast."""
     create_campaign("long", grid, told + 50, db=db, policy=policy)
     order = numpy_generator(1, "policy").permutation(grid.n_cells)[:told]
-    with sqlite3.connect(db) as raw:
+    with closing(sqlite3.connect(db)) as raw, raw:  # closed: a copy needs the whole file
         head = raw.execute("SELECT hash, at FROM engram_events").fetchone()
         previous, at, seq = head[0], head[1], 1
 
@@ -106,16 +107,19 @@ def commit_of(source: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
-def compare(sources: dict[str, str], events: int, told: int, asked: int) -> list[dict[str, Any]]:
-    """Every figure for every version, side by side."""
+def compare(
+    sources: dict[str, str], parts: list[str], events: int, told: int, asked: int
+) -> list[dict[str, Any]]:
+    """These figures for every version, side by side."""
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         logs = {name: str(Path(folder) / f"{name}.db") for name in ("open", "ask", "status")}
-        build(logs["open"], Grid(256, 256), events // 2, "random", asks=True)
+        if "open" in parts:
+            build(logs["open"], Grid(256, 256), events // 2, "random", asks=True)
         build(logs["ask"], Grid(32, 32), asked, "auto", asks=False)
         build(logs["status"], Grid(64, 64), told, "random", asks=False)
         copies: dict[str, str] = {}
-        for part in NAMES:
+        for part in parts:
             name = NAMES[part].format(events=events, told=told, asked=asked)
             row: dict[str, Any] = {"what": name}
             for version, source in sources.items():
@@ -149,6 +153,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=100_000)
     parser.add_argument("--told", type=int, default=2000)
     parser.add_argument("--asked", type=int, default=300)
+    parser.add_argument("--only", nargs="+", choices=list(NAMES), default=list(NAMES))
     parser.add_argument("--measure", choices=list(NAMES), help=argparse.SUPPRESS)
     parser.add_argument("--db", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -158,7 +163,7 @@ def main() -> None:
         return
     now = str(Path(sys.modules["engram"].__file__ or "").resolve().parents[1])
     sources = ({"before": args.before} if args.before else {}) | {"now": now}
-    rows = compare(sources, args.events, args.told, args.asked)
+    rows = compare(sources, args.only, args.events, args.told, args.asked)
     about = {
         "engram": __version__,
         "commits": {version: commit_of(source) for version, source in sources.items()},

@@ -76,9 +76,16 @@ def fork(
         os._exit(code)
 
 
-def acknowledged(pipe: int) -> list[list[str]]:
-    """Whole lines a crew wrote before it ended."""
+def first_lines(pipe: int, count: int) -> bytes:
+    """What a crew wrote, as soon as it is so many lines or its end."""
     blob = b""
+    while blob.count(b"\n") < count and (chunk := os.read(pipe, 4096)):
+        blob += chunk
+    return blob
+
+
+def acknowledged(pipe: int, blob: bytes = b"") -> list[list[str]]:
+    """Whole lines a crew wrote before it ended, those read before included."""
     while chunk := os.read(pipe, 65536):
         blob += chunk
     os.close(pipe)
@@ -128,35 +135,34 @@ def crowd(url: str, name: str, crews: int, rounds: int) -> dict[str, object]:
 
 
 def crash(url: str, kills: int, policy: str, seed: int) -> dict[str, object]:
-    """Kill a crew at random moments; after every kill the log must hold and go on."""
+    """Kill a crew at random moments of its work; after every kill the log must hold and go on.
+
+    A moment is a random time after a random number of acknowledgements, so that a kill takes
+    no longer than the work before it. A crew that had ended by then is not counted.
+    """
     draw = random.Random(seed)
-    total: Counter[str] = Counter()
+    total: Counter[str] = Counter(kills=0, ended=0, asks=0, tells=0, verified=0)
     faults: list[str] = []
-    name, lines, span = "", [], 0.15
-    for kill in range(kills):
-        if kill % CAMPAIGN_KILLS == 0:
-            name, lines = f"crash-{policy}-{seed}-{kill}", []
-            create_campaign(name, Grid(24, 24), 500, db=url, policy=policy, seed=kill)
-        began = time.monotonic()
-        pid, pipe = fork(url, name, f"crew{kill}", 4)
-        time.sleep(draw.uniform(0, span))
+    name, lines = "", []
+    while total["kills"] < kills:
+        crew = total["kills"] + total["ended"]
+        if crew % CAMPAIGN_KILLS == 0:
+            name, lines = f"crash-{policy}-{seed}-{crew}", []
+            create_campaign(name, Grid(24, 24), 500, db=url, policy=policy, seed=crew)
+        pid, pipe = fork(url, name, f"crew{crew}", 20)
+        begun = first_lines(pipe, draw.randrange(8))
+        time.sleep(draw.uniform(0, 0.05))
         os.kill(pid, signal.SIGKILL)
-        new = acknowledged(pipe)
+        new = acknowledged(pipe, begun)
         killed = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
-        total.update(kills=1, while_working=killed, asks=0, tells=0)
+        total.update(["kills" if killed else "ended"])
         total.update(asks=sum(n[0] == "A" for n in new), tells=sum(n[0] == "T" for n in new))
         lines += new
-        if not killed:
-            span = max(0.02, 0.9 * (time.monotonic() - began))
-        elif len(new) > 12:
-            span *= 0.9
-        else:
-            span = min(3.0, span * 1.2)
         faults += faults_of(url, name, lines)
         campaign = open_campaign(name, db=url)
         campaign.ask(1, by="after")
         campaign.fail(query=max(campaign.state.queries), retry=None)
-        if kill % CAMPAIGN_KILLS == CAMPAIGN_KILLS - 1 or kill == kills - 1:
+        if crew % CAMPAIGN_KILLS == CAMPAIGN_KILLS - 1 or total["kills"] == kills:
             faults += verify(open_campaign(name, db=url)).faults
             total.update(verified=1)
     return {**total, "faults": faults}

@@ -45,7 +45,7 @@ def test_a_small_storm(postgres_url):
     assert found["faults"] == 0
     kills = found["storms"]["kill -9, SQLite"]
     assert kills["kills"] == KILLS
-    assert kills["while_working"] >= KILLS // 2
+    assert kills["asks"] > 0
     assert found["storms"]["stale handles, PostgreSQL"]["refused"] == 4
     assert found["storms"]["disk full"]["stopped"] >= 1
 

@@ -50,11 +50,12 @@ class Timeline:
         self.at, self.leaps = at, leaps or []
 
     def move(self, at: float) -> None:
-        """Take the time of the next event."""
-        if at > self.at + LEAP:
-            self.leaps.append((self.at, at))
+        """Take the time of the next event; what remains of a leap it falls into is a leap."""
+        before = self.at
         while self.leaps and self.leaps[-1][1] > at:
-            self.leaps.pop()
+            before = min(before, self.leaps.pop()[0])
+        if at > before + LEAP:
+            self.leaps.append((before, at))
         self.at = at
 
     def grant(self, length: float) -> Span:
