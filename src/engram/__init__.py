@@ -10,6 +10,7 @@ from engram.errors import EngramError, InputError, PresetWarning, WeightsError
 from engram.grid import Grid
 from engram.memory.library import load_memory
 from engram.observation import Observation, Observations
+from engram.plugins import register_memory, register_policy, register_suite
 from engram.policies import make_policy
 from engram.simulate import Trace, simulate
 from engram.tasks.balls import ball_task
@@ -29,5 +30,8 @@ __all__ = [
     "ball_task",
     "load_memory",
     "make_policy",
+    "register_memory",
+    "register_policy",
+    "register_suite",
     "simulate",
 ]

@@ -23,8 +23,16 @@ class InputError(EngramError, ValueError):
     """Something the user gave is wrong: shape, range, name, file or budget."""
 
 
-class PresetWarning(UserWarning):
-    """A search does not run the preset it was asked for, which its user should know."""
+class EngramWarning(UserWarning):
+    """Root of every warning of engram's: something its user should know, in one line."""
+
+
+class PlugInWarning(EngramWarning):
+    """A part that another package offers is left out."""
+
+
+class PresetWarning(EngramWarning):
+    """A search does not run the preset it was asked for."""
 
 
 class WeightsError(EngramError):

@@ -14,7 +14,6 @@ import engram
 from engram._files import read_json
 from engram._threads import cores
 from engram._writing import write_file
-from engram.bench.choices import PolicyChoice, Value, parse_policies
 from engram.bench.journal import NAME as JOURNAL
 from engram.bench.journal import Journal
 from engram.bench.pool import run_pool
@@ -24,8 +23,10 @@ from engram.bench.suites import data_card, get_suite
 from engram.bench.tables import summarise
 from engram.bench.units import NOTES, Row, Unit, run_unit
 from engram.errors import InputError, shown
+from engram.memory.kinds import KINDS
 from engram.memory.library import DEFAULT_MEMORY, read_cards
 from engram.policies import POLICIES
+from engram.policies.spec import PolicyChoice, Value, parse_policies
 
 if TYPE_CHECKING:
     from engram.memory.card import Card
@@ -132,10 +133,18 @@ class Plan:
         priors = {choice.prior for choice in self.policies if choice.needs_memory}
         return {n: card for prior in sorted(priors) for n, card in read_cards(prior).items()}
 
+    def _parts(self) -> dict[str, str]:
+        """Name -> module of every part that another package may offer."""
+        kinds = {card.kind for card in self.cards().values()}
+        return {
+            **{choice.name: POLICIES[choice.name].module for choice in self.policies},
+            f"suite {self.suite}": get_suite(self.suite).make.__module__,
+            **{f"memory kind {kind}": KINDS.find(kind).__module__ for kind in kinds},
+        }
+
     def options(self) -> dict[str, Any]:
         """Everything the rows depend on, memories, data files and plug-ins by hash."""
-        modules = {choice.name: POLICIES[choice.name].module for choice in self.policies}
-        foreign = {name: plug_in_digest(module) for name, module in sorted(modules.items())}
+        foreign = {name: plug_in_digest(module) for name, module in sorted(self._parts().items())}
         plug_ins = {name: digest for name, digest in foreign.items() if digest is not None}
         return {
             "suite": self.suite,

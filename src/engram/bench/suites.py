@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from inspect import Parameter, signature
 from pathlib import Path
-from typing import get_args, get_type_hints
+from typing import Any
 
 from engram._files import as_paths, sha256_of
 from engram.bench import families
-from engram.bench.choices import Value
 from engram.errors import InputError, shown
 from engram.grid import whole
+from engram.plugins import Registry
+from engram.policies.spec import Value
 from engram.tasks.sets import TaskSet
+from engram.tasks.settings import Setting, of_maker, of_plan, read_plan
+from engram.tasks.species import SpeciesPlan
 
 Settings = Mapping[str, Value]
 
@@ -30,6 +32,8 @@ class Suite:
     data    : the form of the files it needs, in words; empty = it takes none
     example : a name of such a file, for messages
     budgets : those of the paper
+    plan    : a dataclass whose fields are the settings, for a maker of (data files, plan); None =
+              they are the maker's keyword arguments (``engram.tasks.settings``)
     """
 
     name: str
@@ -38,25 +42,24 @@ class Suite:
     budgets: tuple[int, ...]
     data: str = ""
     example: str = ""
+    plan: type | None = None
 
     @cached_property
-    def kinds(self) -> dict[str, type]:
-        """Setting -> type of its value."""
-        hints = get_type_hints(self.make)
-        named = signature(self.make).parameters.values()
-        names = [p.name for p in named if p.kind is Parameter.KEYWORD_ONLY]
-        return {name: (get_args(hints[name]) or (hints[name],))[0] for name in names}
+    def settings(self) -> dict[str, Setting]:
+        """Name -> setting, as declared."""
+        return of_maker(self.make) if self.plan is None else of_plan(self.plan)
 
     def checked(self, settings: Settings) -> tuple[tuple[str, Value], ...]:
         """The settings, sorted, each of its type."""
         for name in settings:
-            if name not in self.kinds:
+            if name not in self.settings:
                 raise InputError(
                     f"suite {self.name!r} has no setting {name!r}; its settings are "
-                    f"{', '.join(self.kinds)}"
+                    f"{', '.join(self.settings)}"
                 )
         return tuple(
-            (name, _typed(name, settings[name], self.kinds[name])) for name in sorted(settings)
+            (name, _typed(name, settings[name], self.settings[name].kind))
+            for name in sorted(settings)
         )
 
     def tasks(self, data: Sequence[str | Path] = (), settings: Settings | None = None) -> TaskSet:
@@ -83,7 +86,10 @@ def _made(
     settings: tuple[tuple[str, Value], ...],
 ) -> TaskSet:
     """A set of tasks; ``stamps`` are the times of the files, so that a changed one is read."""
-    return SUITES[name].make(files, **dict(settings))
+    suite, given = SUITES[name], dict(settings)
+    if suite.plan is None:
+        return suite.make(files, **given)
+    return suite.make(files, read_plan(suite.plan, given))
 
 
 def data_card(tasks: TaskSet, given: Sequence[str | Path]) -> list[dict[str, str]]:
@@ -114,7 +120,7 @@ def _typed(name: str, value: Value, kind: type) -> Value:
     raise InputError(f"{name}={shown(value)}: give {FORMS[kind]}")
 
 
-SUITES: dict[str, Suite] = {
+OURS: dict[str, Suite] = {
     suite.name: suite
     for suite in (
         Suite(
@@ -136,6 +142,7 @@ SUITES: dict[str, Suite] = {
             (150, 200, 250),
             "tables of records (CSV, CSV.gz or Parquet with latitude, longitude and species)",
             "records.csv.gz",
+            SpeciesPlan,
         ),
         Suite(
             "overhead",
@@ -166,8 +173,17 @@ SUITES: dict[str, Suite] = {
 }
 
 
+def _suite(name: str, given: Any) -> Suite:
+    if not isinstance(given, Suite) or given.name != name:
+        raise InputError(
+            f"a suite is an engram.bench.suites.Suite of that name, not {shown(given)}"
+        )
+    return given
+
+
+SUITES: Registry[Suite] = Registry("suite", "engram.suites", _suite, OURS)
+
+
 def get_suite(name: str) -> Suite:
     """A suite by name."""
-    if name not in SUITES:
-        raise InputError(f"unknown suite {name!r}; choose one of {', '.join(SUITES)}")
-    return SUITES[name]
+    return SUITES.find(name)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engram.bench.choices import PolicyChoice, Value
 from engram.bench.pool import Report
 from engram.bench.suites import get_suite
 from engram.metrics import expected_random_rate
+from engram.policies.spec import PolicyChoice, Value
 
 if TYPE_CHECKING:
     from engram.simulate import Trace

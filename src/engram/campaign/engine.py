@@ -29,7 +29,7 @@ _STATE, _EVIDENCE, _FORECAST = "state.", "log.evidence", "log.forecast"
 
 def load_prior(spec: Spec) -> list[PermanentMemory] | None:
     """The memories of a campaign, only if they are the very ones it was created with."""
-    if not POLICIES[spec.policy].needs_memory:
+    if not POLICIES.find(spec.policy).needs_memory:
         return None
     from engram.memory.library import fingerprint, load_memories
 

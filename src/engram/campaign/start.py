@@ -18,6 +18,7 @@ from engram.campaign.storage import Storage
 from engram.errors import InputError, shown
 from engram.grid import Grid
 from engram.policies import POLICIES
+from engram.policies.spec import PolicyChoice
 
 
 def create_campaign(
@@ -32,7 +33,10 @@ def create_campaign(
     clock: Callable[[], float] | None = None,
     **terms: Any,
 ) -> Campaign:
-    """Create a campaign; ``terms`` are further fields of ``Spec`` (seed, lease, crews, ...)."""
+    """Create a campaign; ``terms`` are further fields of ``Spec`` (seed, lease, crews, ...).
+
+    ``policy`` may carry options, as in ``em-ptdm[h=off,a=5]``.
+    """
     check_text(by, "by")
     if not check_text(name, "name").strip() or len(name) > 200 or not name.isprintable():
         raise InputError(f"campaign name {shown(name)}: give 1 to 200 printable characters")
@@ -62,16 +66,20 @@ def default_policy() -> str:
 def _checked_spec(
     grid: Grid, budget: float, policy: str, prior: str | None, terms: dict[str, Any]
 ) -> Spec:
-    if policy not in POLICIES:
-        raise InputError(f"unknown policy {policy!r}; choose one of {', '.join(POLICIES)}")
+    preset, given = terms.pop("preset", "default"), terms.pop("options", {})
+    choice = PolicyChoice.parse(policy, preset=preset, prior=prior or "")
+    prior, options = choice.prior or None, dict(choice.options)
+    for name in sorted(given.keys() & options.keys()):
+        raise InputError(f"policy {policy!r}: option {name!r} is given twice")
+    terms |= {"preset": choice.preset, "options": {**given, **options}}
     memory: dict[str, Any] = {}
-    if prior is not None or POLICIES[policy].needs_memory:
+    if prior is not None or choice.needs_memory:
         from engram.memory.library import candidates, default_memory, fingerprint, memory_path
 
         prior = prior or default_memory(grid.rows, grid.cols)
         names = candidates(prior)
         known = [n if memory_path(n).stem == n else str(memory_path(n).resolve()) for n in names]
         memory = {"prior": "+".join(known), "prior_sha256": fingerprint(prior)}
-    spec = Spec(grid, budget, policy, version=__version__, **memory, **terms)
+    spec = Spec(grid, budget, choice.name, version=__version__, **memory, **terms)
     check_bounds(spec)
     return spec

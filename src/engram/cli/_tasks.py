@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from engram.cli._common import parse_pair
 from engram.errors import InputError
+from engram.tasks.settings import FILES
 
 if TYPE_CHECKING:
-    from engram.bench.choices import Value
-
-_DATA, _SPECIES = "Tasks from data files", "Species"
+    from engram.policies.spec import Value
+    from engram.tasks.settings import Setting
 
 SuiteName = Annotated[
     str,
@@ -23,90 +25,83 @@ SuiteName = Annotated[
 Data = Annotated[
     list[Path] | None,
     typer.Option(
-        "--data", help="Data file or folder; may be given several times.", rich_help_panel=_DATA
+        "--data", help="Data file or folder; may be given several times.", rich_help_panel=FILES
     ),
 ]
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", help="Any setting of the tasks: balls=5, kind=star, digit=8, seed=1."),
 ]
-Target = Annotated[
-    str | None,
-    typer.Option(help="overhead: vehicle, plane, ship or all.", rich_help_panel=_DATA),
-]
-Size = Annotated[str | None, typer.Option(help="Pixels per side of a task.", rich_help_panel=_DATA)]
-Species = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--species",
-        help="Scientific or common name, or a genus; several are pooled.",
-        rich_help_panel=_SPECIES,
-    ),
-]
-Column = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--column",
-        help="FIELD=NAME of a column that is not recognised, like latitude=Y.",
-        rich_help_panel=_SPECIES,
-    ),
-]
-Years = Annotated[
-    str | None, typer.Option(help="First and last, like 2008-2016.", rich_help_panel=_SPECIES)
-]
-MaxUncertainty = Annotated[
-    float | None,
-    typer.Option(help="Of coordinates, in metres.", rich_help_panel=_SPECIES),
-]
-Degrees = Annotated[
-    float | None, typer.Option(help="Side of a region (default: 5).", rich_help_panel=_SPECIES)
-]
-BoxOption = Annotated[
-    str | None,
-    typer.Option(
-        "--box",
-        help="Where centres may lie: south,north,west,east (default: the paper's).",
-        rich_help_panel=_SPECIES,
-    ),
-]
-MinRecords = Annotated[
-    int | None,
-    typer.Option(help="Records a region must hold (default: 60).", rich_help_panel=_SPECIES),
-]
-MaxShare = Annotated[
-    float | None,
-    typer.Option(help="Largest share of target in a task.", rich_help_panel=_DATA),
-]
-Period = Annotated[
-    str | None,
-    typer.Option(help="Time one map covers: auto, all, year, month.", rich_help_panel=_SPECIES),
-]
+
+Settings = dict[str, "Value"]
+"""Settings of a suite, by name."""
+
+Command = Callable[..., None]
 
 
-def settings_of(
-    given: Sequence[str] | None,
-    *,
-    size: str | None = None,
-    species: Sequence[str] | None = None,
-    column: Sequence[str] | None = None,
-    **others: Value | None,
-) -> dict[str, Value]:
+def with_settings(*only: str) -> Callable[[Command], Command]:
+    """A command with an option for every setting that our suites declare with words for one.
+
+    The command takes them, and those of ``--set``, as ``settings``. ``only`` names the settings
+    that are to have an option; all of them where none is named.
+    """
+    options = {name: one for name, one in _declared().items() if not only or name in only}
+
+    def decorated(command: Command) -> Command:
+        @wraps(command)
+        def run(**given: Any) -> None:
+            own = {name: given.pop(name) for name in options}
+            settings = _settings(given.pop("set_"), own)
+            command(**given, settings=settings)
+
+        plain = signature(command, eval_str=True)
+        kept = [one for name, one in plain.parameters.items() if name != "settings"]
+        made = [_parameter(name, _option(name, one)) for name, one in options.items()]
+        run.__signature__ = plain.replace(  # type: ignore[attr-defined]
+            parameters=[*kept, *made, _parameter("set_", Set)]
+        )
+        run.__annotations__ = {}
+        return run
+
+    return decorated
+
+
+def _declared() -> dict[str, Setting]:
+    """Name -> setting with an option of its own, of all our suites."""
+    from engram.bench.suites import OURS
+
+    every = (pair for suite in OURS.values() for pair in suite.settings.items())
+    found: dict[str, Setting] = {}
+    for name, one in every:
+        if one.help:
+            found.setdefault(name, one)
+    return found
+
+
+def _option(name: str, one: Setting) -> Any:
+    """The type of an option as typer reads it."""
+    kind = list[str] if one.several else str if name == "size" else one.kind
+    flag = "--" + name.replace("_", "-")
+    return Annotated[kind | None, typer.Option(flag, help=one.help, rich_help_panel=one.panel)]
+
+
+def _parameter(name: str, hint: Any) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=hint)
+
+
+def _settings(given: Sequence[str] | None, own: dict[str, Any]) -> dict[str, Value]:
     """The settings of a suite: those of ``--set`` and those with an option of their own."""
-    from engram.bench.choices import parse_options
+    from engram.policies.spec import parse_options
 
     settings = parse_options(",".join(given), "--set") if given else {}
-    own: dict[str, Value | None] = {
-        "species": ";".join(species) if species else None,
-        "column": ";".join(column) if column else None,
-        "size": None if size is None else _side(size),
-        **others,
-    }
     for name, value in own.items():
-        if value is None:
+        if value is None or value == []:
             continue
         if name in settings:
             raise InputError(f"{name} is given twice, as an option and with --set")
-        settings[name] = value
+        if name == "size":
+            value = _side(value)
+        settings[name] = ";".join(value) if isinstance(value, list) else value
     return settings
 
 

@@ -31,6 +31,7 @@ LOG_SECONDS = 60.0
 
 
 @app.command()
+@given.with_settings()
 def run(
     suite: given.SuiteName,
     data: given.Data = None,
@@ -47,18 +48,6 @@ def run(
     seeds: Annotated[int, typer.Option(help="Trials per task, seeds 0 to K-1.")] = 1,
     preset: Annotated[str, typer.Option(help="default or paper.")] = "default",
     prior: Annotated[str, typer.Option(help="Permanent memory: name or file.")] = DEFAULT_MEMORY,
-    target: given.Target = None,
-    size: given.Size = None,
-    max_share: given.MaxShare = None,
-    species: given.Species = None,
-    column: given.Column = None,
-    years: given.Years = None,
-    max_uncertainty: given.MaxUncertainty = None,
-    degrees: given.Degrees = None,
-    box: given.BoxOption = None,
-    min_records: given.MinRecords = None,
-    period: given.Period = None,
-    setting: given.Set = None,
     workers: Annotated[
         int | None, typer.Option(help="Processes of one thread each (default: the cores).")
     ] = None,
@@ -69,6 +58,8 @@ def run(
     out: Annotated[Path | None, typer.Option(help="Folder (default: runs/SUITE).")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Discard results in the folder.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print results.json.")] = False,
+    *,
+    settings: given.Settings,
 ) -> None:
     """Run policies on tasks and write results.json; an interrupted run goes on.
 
@@ -87,20 +78,7 @@ def run(
         seeds=seeds,
         preset=preset,
         prior=prior,
-        settings=given.settings_of(
-            setting,
-            target=target,
-            size=size,
-            max_share=max_share,
-            species=species,
-            column=column,
-            years=years,
-            max_uncertainty=max_uncertainty,
-            degrees=degrees,
-            box=box,
-            min_records=min_records,
-            period=period,
-        ),
+        settings=settings,
         data=data or (),
     )
     folder = common.check_folder(out or Path("runs") / suite)

@@ -62,7 +62,9 @@ def create(
     budget_kind: Annotated[str, typer.Option(help="'measurements' or 'cost'.")] = "measurements",
     cost: Annotated[Path | None, typer.Option(help="Cost of each cell (npy, csv, ...).")] = None,
     prior: Annotated[str | None, typer.Option(help="Memory by name or file.")] = None,
-    policy: Annotated[str | None, typer.Option(help="Search policy.")] = None,
+    policy: Annotated[
+        str | None, typer.Option(help="Search policy, like gp or em-ptdm\\[h=off,a=5].")
+    ] = None,
     preset: Annotated[str, typer.Option(help="'default' or 'paper'.")] = "default",
     seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
     lease: Lease = None,
@@ -84,6 +86,7 @@ def create(
     from engram.campaign.files import read_cost
     from engram.campaign.masks import read_mask
     from engram.grid import Grid
+    from engram.policies.spec import policy_text
 
     h, w = parse_pair(cell, "--cell")
     if (size is None) == (mask is None):
@@ -131,6 +134,7 @@ def create(
         "budget": spec.budget,
         "budget_kind": spec.budget_kind,
         "policy": spec.policy,
+        "options": spec.options,
         "prior": spec.prior,
         "seed": spec.seed,
         "database": campaign.storage.place,
@@ -139,7 +143,7 @@ def create(
         facts,
         as_json,
         f"created {name}: {grid.rows}x{grid.cols} cells, {len(grid.open_cells)} of them open, "
-        f"budget {spec.budget:g}, policy {spec.policy}",
+        f"budget {spec.budget:g}, policy {policy_text(spec.policy, spec.options)}",
     )
     if area is not None and not as_json:
         say(f"mask {area.words}")

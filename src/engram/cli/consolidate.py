@@ -16,6 +16,7 @@ REHEARSED = 192
 """Images the old memory draws once, to be rehearsed."""
 
 
+@given.with_settings("species", "target")
 def consolidate(
     prior: Annotated[str, typer.Argument(help="The memory to start from: name or file.")],
     name: Annotated[str, typer.Option(help="Name of the new memory.")],
@@ -25,9 +26,6 @@ def consolidate(
         int | None, typer.Option(help="Measurements a task (default: the suite's largest).")
     ] = None,
     data: given.Data = None,
-    species: given.Species = None,
-    target: given.Target = None,
-    setting: given.Set = None,
     steps: Annotated[int, typer.Option(help="Optimiser steps.")] = 1000,
     batch: Annotated[int, typer.Option(help="Images a step.")] = 64,
     rate: Annotated[float, typer.Option(help="Learning rate.")] = 5e-4,
@@ -41,6 +39,8 @@ def consolidate(
     samples: Annotated[int, typer.Option(help="Samples on the sheet.")] = 64,
     threads: Annotated[int | None, typer.Option(help="Threads (default: 2).")] = None,
     overwrite: Annotated[bool, typer.Option(help="Replace a memory of that name.")] = False,
+    *,
+    settings: given.Settings,
 ) -> None:
     """Search tasks with a memory, and let a new memory learn from what was found.
 
@@ -58,7 +58,6 @@ def consolidate(
     path = weights_target(name, out, overwrite)
     first, end = common.parse_span(tasks, "tasks")
     family = get_suite(suite)
-    settings = given.settings_of(setting, species=species, target=target)
     made = family.tasks(data or (), settings)
     budget = budget or max(family.budgets)
     made.task(first).grid.check_budget(budget)

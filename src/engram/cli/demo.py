@@ -13,8 +13,8 @@ from engram.cli import _printing as printing
 from engram.memory.library import DEFAULT_MEMORY
 
 if TYPE_CHECKING:
-    from engram.bench.choices import PolicyChoice
     from engram.bench.pool import Report
+    from engram.policies.spec import PolicyChoice
     from engram.simulate import Trace
 
 POLICIES = "em-ptdm,diffatd,random"
@@ -52,9 +52,9 @@ def demo(
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Search a ball task with EM-PTDM, DiffATD and at random; write a report to look at."""
-    from engram.bench.choices import parse_policies
     from engram.bench.units import row_of
     from engram.memory.library import read_cards
+    from engram.policies.spec import parse_policies
     from engram.report import write_report
     from engram.tasks.balls import ball_task
 

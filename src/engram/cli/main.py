@@ -18,7 +18,7 @@ from engram.cli._printing import remark, say
 from engram.cli.consolidate import consolidate
 from engram.cli.demo import demo
 from engram.cli.search import search
-from engram.errors import EngramError, InputError, PresetWarning, shown
+from engram.errors import EngramError, EngramWarning, InputError, shown
 
 USAGE_ERROR, INTERRUPTED = 2, 130
 
@@ -64,13 +64,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _said_in_a_line() -> Iterator[None]:
-    """Warnings of a preset are a line of ours, not one of Python's with a place in the code."""
+    """Our own warnings are a line of ours, not one of Python's with a place in the code."""
     with warnings.catch_warnings():
-        warnings.simplefilter("default", PresetWarning)
+        warnings.simplefilter("default", EngramWarning)
         usual = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-            if issubclass(category, PresetWarning):
+            if issubclass(category, EngramWarning):
                 _complain(f"warning: {message}")
             else:
                 usual(message, category, *place, **more)

@@ -23,7 +23,9 @@ def search(
     above: Annotated[
         float | None, typer.Option(help="Or: pixels brighter than this, in the image's units.")
     ] = None,
-    policy: Annotated[str, typer.Option(help="Search policy.")] = "em-ptdm",
+    policy: Annotated[
+        str, typer.Option(help="Search policy, like gp or em-ptdm\\[h=off,a=5].")
+    ] = "em-ptdm",
     budget: Annotated[
         int | None, typer.Option(help="Measurements (default: a quarter of the cells).")
     ] = None,
@@ -49,9 +51,9 @@ def search(
     prior can imagine. What was done to the image is said in words.
     """
     from engram._threads import set_threads
-    from engram.bench.choices import PolicyChoice
     from engram.bench.units import row_of
     from engram.memory.library import read_cards
+    from engram.policies.spec import PolicyChoice
     from engram.report import write_report
     from engram.tasks.raster import raster_task
 

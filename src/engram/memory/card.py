@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, get_origin, get_type_hints
 
@@ -21,6 +22,7 @@ class Card:
 
     seen   : in plain words, what of the areas it may be tested on took part in its training, and
         what did not; empty where nobody wrote it down
+    kind   : of memory, which decides how its file is loaded (``memory.kinds``)
     layers : what its channels are, for a memory of cells (``memory.layers``); empty for a
         memory of pixels, whose channels are the content itself
     """
@@ -45,6 +47,7 @@ class Card:
     history: list[dict[str, Any]] = field(default_factory=list)
     layers: tuple[str, ...] = ()
     seen: str = ""
+    kind: str = "unet"
 
     @property
     def conditioned(self) -> bool:
@@ -53,6 +56,27 @@ class Card:
 
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "range": list(self.range), "layers": list(self.layers)}
+
+    def fits(self, channels: int) -> None:
+        """Refuse an area that a memory of this card cannot imagine."""
+        if channels != self.channels:
+            raise InputError(
+                f"memory {self.name!r} imagines {self.channels} channel(s), the area has "
+                f"{channels}; choose another memory (engram prior list) or convert the area"
+            )
+
+    def check_file(self, path: Path) -> bytes:
+        """The content of the memory's file; refused when it is not the one of this card."""
+        try:
+            blob = path.read_bytes()
+        except OSError as error:
+            raise WeightsError(f"cannot read memory {path}: {error}") from error
+        if sha256(blob).hexdigest() != self.sha256:
+            raise WeightsError(
+                f"memory {path} is damaged or does not belong to its card (the hash differs); "
+                "fetch or train it again"
+            )
+        return blob
 
     @classmethod
     def read(cls, path: Path) -> Card:

@@ -123,7 +123,7 @@ def consolidate(
         )
     dreams = dream(memory, plan.rehearsed, seed=plan.seed)
     source = _Lessons(lessons, dreams, plan, memory.card.layers)
-    network = deepcopy(memory.denoiser.network).requires_grad_(True)
+    network = deepcopy(memory.network).requires_grad_(True)
     training = TrainingPlan(
         steps=plan.steps,
         batch=plan.batch,

@@ -72,9 +72,9 @@ def read_card(name: str) -> Card:
 
 @lru_cache(maxsize=8)
 def _loaded(path: Path, stamp: float) -> PermanentMemory:
-    from engram.memory.permanent import PermanentMemory
+    from engram.memory.kinds import load_file
 
-    return PermanentMemory.load(path)
+    return load_file(path)
 
 
 def load_memory(name: str = DEFAULT_MEMORY) -> PermanentMemory:

@@ -15,7 +15,7 @@ from torch import Tensor
 from engram._writing import write_files
 from engram.errors import InputError, WeightsError
 from engram.memory.card import Card
-from engram.memory.denoiser import Estimate, Known, NetworkDenoiser, Schedule
+from engram.memory.denoiser import Denoiser, Estimate, Known, NetworkDenoiser, Schedule
 from engram.memory.unet import UNet, UNetConfig
 
 
@@ -83,7 +83,7 @@ def _denoiser_of(card: Card, blob: bytes) -> NetworkDenoiser:
     return denoiser
 
 
-def _kind(denoiser: NetworkDenoiser) -> str:
+def _kind(denoiser: Denoiser) -> str:
     """The class of a denoiser's network, or its own."""
     return type(getattr(denoiser, "network", denoiser)).__name__
 
@@ -91,9 +91,21 @@ def _kind(denoiser: NetworkDenoiser) -> str:
 class PermanentMemory:
     """A frozen denoiser and what is known of it. Implements ``Denoiser``."""
 
-    def __init__(self, denoiser: NetworkDenoiser, card: Card) -> None:
-        self.denoiser = denoiser.eval().requires_grad_(False)
+    def __init__(self, denoiser: Denoiser, card: Card) -> None:
+        if isinstance(denoiser, torch.nn.Module):
+            denoiser.eval().requires_grad_(False)
+        self.denoiser = denoiser
         self.card = card
+
+    @property
+    def network(self) -> UNet:
+        """The network of a memory of kind ``unet``, to learn from; others are refused."""
+        if not isinstance(self.denoiser, NetworkDenoiser):
+            raise InputError(
+                f"memory {self.card.name!r} is of kind {self.card.kind!r}; only a memory of kind "
+                "'unet' can be trained further"
+            )
+        return self.denoiser.network
 
     @property
     def schedule(self) -> Schedule:
@@ -110,14 +122,6 @@ class PermanentMemory:
     def estimate(self, x_t: Tensor, t: Tensor, known: Known | None = None) -> Estimate:
         return self.denoiser.estimate(x_t, t, known)
 
-    def fits(self, channels: int) -> None:
-        """Refuse an area this memory cannot imagine."""
-        if channels != self.channels:
-            raise InputError(
-                f"memory {self.card.name!r} imagines {self.channels} channel(s), the area has "
-                f"{channels}; choose another memory (engram prior list) or convert the area"
-            )
-
     def save(self, path: Path, *, half: bool = True) -> Card:
         """Write ``path`` (.safetensors) and its card (.json); returns the card with its hash.
 
@@ -126,7 +130,8 @@ class PermanentMemory:
         the weights of a :class:`UNet` as its card describes it, and no other network.
         """
         dtype = torch.float16 if half else torch.float32
-        state = {k: v.to(dtype).contiguous() for k, v in self.denoiser.state_dict().items()}
+        module = self.denoiser if isinstance(self.denoiser, torch.nn.Module) else torch.nn.Module()
+        state = {k: v.to(dtype).contiguous() for k, v in module.state_dict().items()}
         blob = save(state, metadata={"engram": json.dumps({"name": self.card.name})})
         card = replace(self.card, sha256=hashlib.sha256(blob).hexdigest())
         try:
@@ -145,16 +150,8 @@ class PermanentMemory:
     @classmethod
     def load(cls, path: Path) -> PermanentMemory:
         """Read a memory; a corrupt, foreign or mismatched file is refused."""
-        try:
-            blob = path.read_bytes()
-        except OSError as error:
-            raise WeightsError(f"cannot read memory {path}: {error}") from error
         card = Card.read(path.with_suffix(".json"))
-        if hashlib.sha256(blob).hexdigest() != card.sha256:
-            raise WeightsError(
-                f"memory {path} is damaged or does not belong to its card (the hash differs); "
-                "fetch or train it again"
-            )
+        blob = card.check_file(path)
         try:
             denoiser = _denoiser_of(card, blob)
         except _UNFIT as error:

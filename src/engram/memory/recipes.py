@@ -164,7 +164,7 @@ def train_memory(
     if start is None:
         network = fresh_network(config, plan.seed)
     else:
-        network = grown_network(start.denoiser.network, config, plan.seed)
+        network = grown_network(start.network, config, plan.seed)
     trainer = Trainer(network, source, plan)
     held_out = float("nan")
     every = max(1, plan.steps // HELD_OUT_CHECKS)

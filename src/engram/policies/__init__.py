@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
-from inspect import signature
+from inspect import getdoc, signature
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from engram.errors import InputError, PresetWarning
+from engram.errors import InputError, PresetWarning, shown
 from engram.grid import Grid
+from engram.plugins import Registry
 from engram.policies.audition import Audition, labelled, suited
 from engram.policies.base import Policy, Suggestion, View
 from engram.policies.lens import Lensed, lens_for
@@ -24,15 +26,40 @@ __all__ = ["POLICIES", "Policy", "PolicySpec", "Suggestion", "View", "make_polic
 
 @dataclass(frozen=True)
 class PolicySpec:
-    """Where a policy lives and what it needs; imported when first used."""
+    """Where a policy lives and what it needs; imported when first used.
+
+    factory : the policy itself, where it is not to be found in its module by name
+    """
 
     module: str
     attribute: str
     summary: str
     needs_memory: bool = False
+    factory: Callable[..., Policy] | None = field(default=None, repr=False, compare=False)
+
+    def load(self) -> Callable[..., Policy]:
+        """The class or function that makes the policy."""
+        found: Callable[..., Policy]
+        found = self.factory or attrgetter(self.attribute)(import_module(self.module))
+        return found
 
 
-POLICIES: dict[str, PolicySpec] = {
+def _spec_of(name: str, given: Any) -> PolicySpec:
+    """What is known of a policy that is given as a spec, a class or a function."""
+    if isinstance(given, PolicySpec):
+        return given
+    if not callable(given):
+        raise InputError(f"a policy is a class or a function that makes one, not {shown(given)}")
+    return PolicySpec(
+        given.__module__,
+        getattr(given, "__qualname__", name),
+        (getdoc(given) or name).splitlines()[0],
+        "memory" in signature(given).parameters,
+        given,
+    )
+
+
+_OURS: dict[str, PolicySpec] = {
     "random": PolicySpec("engram.policies.random", "RandomSearch", "cells in a random order"),
     "spread": PolicySpec(
         "engram.policies.spread", "SpreadDesign", "a space-filling design that never adapts"
@@ -51,6 +78,8 @@ POLICIES: dict[str, PolicySpec] = {
         "engram.policies.emptdm", "em_ptdm", "permanent and transient memory (EM-PTDM)", True
     ),
 }
+
+POLICIES: Registry[PolicySpec] = Registry("policy", "engram.policies", _spec_of, _OURS)
 
 PRESETS = ("default", "paper")
 
@@ -72,12 +101,10 @@ def make_policy(
     the policy and are refused when it does not know them. A memory that takes no measurements
     runs the 'paper' preset in any case, which a :class:`engram.PresetWarning` says.
     """
-    spec = POLICIES.get(name)
-    if spec is None:
-        raise InputError(f"unknown policy {name!r}; choose one of {', '.join(POLICIES)}")
+    spec = POLICIES.find(name)
     if preset not in PRESETS:
         raise InputError(f"unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")
-    factory = getattr(import_module(spec.module), spec.attribute)
+    factory = spec.load()
     if not spec.needs_memory:
         return _built(name, factory, grid, budget, seed, options)
     memories = list(memory) if isinstance(memory, Sequence) else [memory] if memory else []
@@ -90,7 +117,7 @@ def make_policy(
         warn_of_preset(one.card.name, one.conditioned, preset, stacklevel=3)
         lens = lens_for(one.card, grid)
         seen = grid if lens is None else lens.grid
-        one.fits(seen.channels)
+        one.card.fits(seen.channels)
         given = {**options, "memory": one, "preset": preset}
         policy = _built(name, factory, seen, budget, seed, given)
         made.append((label, policy if lens is None else Lensed(policy, lens)))
@@ -127,5 +154,6 @@ def _built(
         if isinstance(usual, bool | int | float | str):
             options[option] = checked_option(option, options[option], (type(usual),))
     policy = factory(grid, budget, seed, **options)
-    assert isinstance(policy, Policy)
+    if not isinstance(policy, Policy):
+        raise InputError(f"policy {name!r} is a {type(policy).__name__}, not an engram Policy")
     return policy

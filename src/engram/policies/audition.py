@@ -39,7 +39,7 @@ def suited(memories: Sequence[PermanentMemory], grid: Grid) -> list[PermanentMem
         seen = grid if lens is None else lens.grid
         return float(np.sqrt(card.height * card.width / (seen.height * seen.width)))
 
-    able = [m for m in memories if m.card.layers or m.channels in (1, grid.channels)]
+    able = [m for m in memories if m.card.layers or m.card.channels in (1, grid.channels)]
     fitting = [m for m in able if 1 / SIZES <= size(m.card) <= SIZES]
     if not able:
         names = ", ".join(m.card.name for m in memories)

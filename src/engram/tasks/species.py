@@ -12,7 +12,7 @@ are closed, because nobody knows what a measurement there would bring.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from engram.tasks.base import Task
 from engram.tasks.occurrences import Box, Occurrences, Years, checked_box
 from engram.tasks.regions import PERIODS, CountMap, Lattice, Region, Regions, lattice_of, log_counts
 from engram.tasks.sets import TaskSet, task_rng
+from engram.tasks.settings import SPECIES, box_of, columns_of, names_of, option, years_of
 from engram.tasks.tables import read_occurrences
 
 PAPER_BOX: Box = (25.6, 55.0, -123.1, -75.0)
@@ -38,8 +39,12 @@ MIN_SURVEYED = 0.5
 
 @dataclass(frozen=True)
 class SpeciesPlan:
-    """How regions are chosen and turned into tasks.
+    """Which records, and how regions are chosen and turned into tasks.
 
+    species     : scientific or common names, or genera, pooled; none where the table has one
+    column      : field -> name of a column that is not recognised
+    years       : first and last, both included; None = open
+    max_uncertainty : largest uncertainty of coordinates, in metres
     box         : where centres may lie (south, north, west, east)
     degrees     : side of a region
     size, block : pixels per side of a region, and of a query
@@ -50,18 +55,61 @@ class SpeciesPlan:
                   gridded counts that state it, else all
     layout      : 'points', or 'cells' for gridded counts; 'auto' looks at the coordinates
     cap         : number that is content 1; None = 3 records, or 255 individuals of a cell
+    seed        : of the draw of regions
     """
 
-    box: Box = PAPER_BOX
-    degrees: float = 5.0
-    size: int = 64
+    species: tuple[str, ...] = field(
+        default=(),
+        metadata=option(
+            "Scientific or common name, or a genus; several are pooled.",
+            panel=SPECIES,
+            several=True,
+            read=names_of,
+        ),
+    )
+    column: Mapping[str, str] = field(
+        default_factory=dict,
+        metadata=option(
+            "FIELD=NAME of a column that is not recognised, like latitude=Y.",
+            panel=SPECIES,
+            several=True,
+            read=columns_of,
+        ),
+    )
+    years: Years | None = field(
+        default=None,
+        metadata=option("First and last, like 2008-2016.", panel=SPECIES, read=years_of),
+    )
+    max_uncertainty: float | None = field(
+        default=None, metadata=option("Of coordinates, in metres.", panel=SPECIES)
+    )
+    box: Box = field(
+        default=PAPER_BOX,
+        metadata=option(
+            "Where centres may lie: south,north,west,east (default: the paper's).",
+            panel=SPECIES,
+            read=box_of,
+        ),
+    )
+    degrees: float = field(
+        default=5.0, metadata=option("Side of a region (default: 5).", panel=SPECIES)
+    )
+    size: int = field(default=64, metadata=option("Pixels per side of a task."))
     block: int = 2
-    min_records: int = 60
-    max_share: float | None = None
+    min_records: int = field(
+        default=60, metadata=option("Records a region must hold (default: 60).", panel=SPECIES)
+    )
+    max_share: float | None = field(
+        default=None, metadata=option("Largest share of target in a task.")
+    )
     outcome: str = "presence"
-    period: str = "auto"
+    period: str = field(
+        default="auto",
+        metadata=option("Time one map covers: auto, all, year, month.", panel=SPECIES),
+    )
     layout: str = "auto"
     cap: float | None = None
+    seed: int = 0
 
     def __post_init__(self) -> None:
         checked_box(self.box)
@@ -177,27 +225,25 @@ def species_tasks(
     paths: Paths,
     species: str | Sequence[str] | None = None,
     *,
-    seed: int = 0,
-    columns: Mapping[str, str] | None = None,
-    years: Years | None = None,
-    max_uncertainty: float | None = None,
     plan: SpeciesPlan | None = None,
+    **settings: Any,
 ) -> TaskSet:
     """Tasks without end from occurrence tables (several are pooled).
 
-    ``species`` is a scientific or common name, a genus, or several of them; it may be left
-    out when the table has one species only.
+    ``species`` and ``settings`` replace fields of the plan.
     """
-    plan, files = plan or SpeciesPlan(), as_paths(paths)
-    records = read_occurrences(files, columns).filtered(
-        years=years, max_uncertainty=max_uncertainty
+    plan, files = replace(plan or SpeciesPlan(), **settings), as_paths(paths)
+    if species is not None:
+        plan = replace(plan, species=(species,) if isinstance(species, str) else tuple(species))
+    records = read_occurrences(files, plan.column or None).filtered(
+        years=plan.years, max_uncertainty=plan.max_uncertainty
     )
-    chosen, label = chosen_species(records, species)
+    chosen, label = chosen_species(records, plan.species or None)
     search = RegionSearch(chosen, plan, lattice_of(records, plan.layout))
     slug = label.lower().replace(" ", "-")
 
     def make(k: int) -> Task:
-        region, period, found = search.draw(task_rng("species", seed, k))
+        region, period, found = search.draw(task_rng("species", plan.seed, k))
         facts = {
             "species": label,
             "region": asdict(region),
@@ -207,20 +253,13 @@ def species_tasks(
         return _task(f"{slug}-{k}", search, found, facts)
 
     make(0)  # a table without any usable region is refused here, not in the middle of a run
-    options: dict[str, Any] = {
-        "species": label,
-        "seed": seed,
-        "years": years,
-        **asdict(search.plan),
-    }
-    options["max_uncertainty"] = max_uncertainty
     return TaskSet(
         name=f"species:{label}",
         description=f"{label}: {len(chosen)} records of {records.origin} in squares of "
         f"{plan.degrees:g} degrees, {plan.size}x{plan.size} pixels",
         make=make,
         files=tuple(files),
-        options=options,
+        options={**asdict(search.plan), "species": label},
     )
 
 

@@ -79,9 +79,9 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path: Path, foreign: str) -> 
 
 def test_areas_that_do_not_fit_are_refused() -> None:
     memory = tiny_memory()
-    memory.fits(1)
+    memory.card.fits(1)
     with pytest.raises(InputError, match=r"imagines 1 channel\(s\), the area has 3"):
-        memory.fits(3)
+        memory.card.fits(3)
 
 
 def test_a_damaged_file_is_refused(saved: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from engram.bench.choices import Value
 from engram.bench.paper import ablations, published
 from engram.bench.paper.experiments import (
     ALL,
@@ -24,6 +23,7 @@ from engram.bench.paper.experiments import (
 )
 from engram.bench.paper.published import Published
 from engram.errors import InputError
+from engram.policies.spec import Value
 
 
 def _balls(name: str, prior: str, title: str) -> Experiment:

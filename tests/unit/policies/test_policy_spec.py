@@ -5,7 +5,7 @@ from copy import deepcopy
 import pytest
 
 from engram import InputError, ball_task
-from engram.bench.choices import PolicyChoice, parse_policies, typed
+from engram.policies.spec import PolicyChoice, parse_policies, typed
 
 
 def _parse(text: str) -> tuple[PolicyChoice, ...]:

@@ -1,8 +1,9 @@
-"""Policies as they are written on the command line: ``em-ptdm[h=off,a=5]``."""
+"""Policies as they are written, in every command and in Python: ``em-ptdm[h=off,a=5]``."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -75,8 +76,7 @@ class PolicyChoice:
         if match is None:
             raise InputError(f"policy {text!r} is not of the form name or name[option=value,...]")
         name, inside = match.group(1).strip(), match.group(2)
-        if name not in POLICIES:
-            raise InputError(f"unknown policy {name!r}; choose one of {', '.join(POLICIES)}")
+        POLICIES.find(name)
         options = {} if inside is None else parse_options(inside, f"policy {text!r}")
         preset, prior = str(options.pop("preset", preset)), str(options.pop("prior", prior))
         if preset not in PRESETS:
@@ -112,6 +112,16 @@ class PolicyChoice:
         return make_policy(
             self.name, task.grid, budget, seed=seed, memory=memory, preset=self.preset, **options
         )
+
+
+def policy_text(name: str, options: Mapping[str, Any]) -> str:
+    """The text that :meth:`PolicyChoice.parse` reads: ``em-ptdm[a=5,h=off]``."""
+    words = {True: "on", False: "off"}
+    inside = ",".join(
+        f"{key}={words[value] if isinstance(value, bool) else value}"
+        for key, value in sorted(options.items())
+    )
+    return f"{name}[{inside}]" if inside else name
 
 
 def parse_policies(text: str, *, preset: str, prior: str) -> tuple[PolicyChoice, ...]:
