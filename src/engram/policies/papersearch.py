@@ -35,7 +35,7 @@ from engram.policies.base import Policy, View, log_likelihood
 from engram.policies.imagination import DrawPlan, Imagination, evidence_of
 from engram.policies.outcome_h import PATIENCE, RECENT
 from engram.policies.ranking import Foraging, Progress, checked_rule
-from engram.posterior import pinned
+from engram.posterior import Replacement, Sampler, pinned
 from engram.reward import make_reward, presence_prior
 from engram.scores import Scores, paper_scores
 from engram.spatial import SpatialModel
@@ -45,7 +45,9 @@ Array = NDArray[np.float64]
 PAPER_DRAWS = DrawPlan(particles=16, guidance="dps", steps=30, trajectory="fresh")
 FAST_DRAWS = DrawPlan(particles=16, guidance="amortised", steps=8, trajectory="warm")
 
-LESSONS = ("posterior", "measured", "joint", "prequential")
+LESSONS = ("posterior", "measured", "joint", "prior", "prequential")
+REHEARSED = 64
+"""Draws of the permanent memory that lessons of kind ``prior`` use."""
 
 
 class _Kept(Protocol):
@@ -68,7 +70,9 @@ class PaperSettings:
     lesson : what h learns from. ``posterior``: samples of the area, with the measurements that
         were made (Algorithm 2). ``measured``: the same, the loss at measured pixels alone, where
         the samples are true. ``joint``: the same samples, each measured anew in cells chosen at
-        random, so that (X_0, Y) are joint draws. ``prequential``: h is told the first
+        random, so that (X_0, Y) are joint draws. ``prior``: joint draws of the permanent memory
+        itself, each measured in the cells that the search has measured: the h-transform of these
+        measurements under that memory. ``prequential``: h is told the first
         measurements, a random number of them, and the loss is at the later ones, so that it
         learns from the truth and never sees what it predicts
     rollback : h decides only while it has predicted the latest outcomes (``outcome_h.RECENT``)
@@ -134,6 +138,7 @@ class PaperSearch(Policy):
         self._alone = Imagination(grid, settings.draws, seed, self.budget)
         self._forecasts: tuple[Array, Array] | None = None
         self._gains: list[float] = []
+        self._dreams: Tensor | None = None
         self._spatial = SpatialModel(grid) if settings.rule == "foraging" else None
         self._updates = set(settings.schedule.times(budget)) if settings.h else set()
 
@@ -248,6 +253,13 @@ class PaperSearch(Policy):
         """Eq. 7 on samples (P, C, H, W) of the area given these observations."""
         evidence = evidence_of(observations)
         whole, made = torch.ones_like(evidence.mask), _ANEW.get(self.settings.lesson)
+        if self.settings.lesson == "prior":
+            examples = Examples(
+                self._rehearsed(), evidence.known, whole, _measured_there(observations)
+            )
+            return self.transient.adapt(
+                self.frozen, examples, self.settings.adapt, seed=self.seed, path=due
+            )
         examples = Examples(
             pinned(samples, evidence),
             evidence.known,
@@ -257,6 +269,16 @@ class PaperSearch(Policy):
         return self.transient.adapt(
             self.frozen, examples, self.settings.adapt, seed=self.seed, path=due
         )
+
+    def _rehearsed(self) -> Tensor:
+        """Unprompted draws (N, C, H, W) of the permanent memory, made once."""
+        if self._dreams is None:
+            blank = evidence_of(Observations(self.grid))
+            sampler = Sampler(Replacement(), 12, eta=0.5, first=0.99)
+            self._dreams = sampler.draw(
+                self.frozen, blank, REHEARSED, seed=self.seed, path=(self.budget,)
+            ).clamp(-1, 1)
+        return self._dreams
 
     # -- keeping state ---------------------------------------------------------------------
 
@@ -293,6 +315,17 @@ def _measured_anew(observations: Observations) -> Anew:
         counts = torch.randint(1, most + 1, (len(draws), 1), generator=generator)
         mask = _pixel_masks(grid, order < counts)
         return Known(draws * mask, mask), torch.ones_like(mask)
+
+    return anew
+
+
+def _measured_there(observations: Observations) -> Anew:
+    """Draws measured in the very cells that were measured."""
+    mask = evidence_of(observations).known.weight
+
+    def anew(draws: Tensor, generator: torch.Generator) -> tuple[Known, Tensor]:
+        there = mask.expand(len(draws), -1, -1, -1)
+        return Known(draws * there, there), torch.ones_like(there)
 
     return anew
 
