@@ -182,6 +182,20 @@ def test_joint_lessons_measure_every_draw_anew() -> None:
     assert len({tuple(row) for row in known.weight.flatten(1).tolist()}) > 150
 
 
+def test_lessons_of_the_prior_measure_the_memorys_draws_where_the_search_has_measured() -> None:
+    """Joint draws of the permanent memory: its own areas, not those of this search."""
+    policy, calls = lessons(lesson="prior")
+    examples, due, _, _ = calls[1]
+    assert examples.x0.shape == (64, 1, SIDE, SIDE)
+    assert float(examples.x0.mean(dim=0).abs().max()) < 0.5  # a white memory: no trace of the area
+    assert torch.equal(calls[0][0].x0, examples.x0)  # drawn once
+    known, weight = examples.anew(examples.x0[:5], torch.Generator())
+    mask = evidence_of(policy.observations.subset(range(due))).mask
+    assert torch.equal(known.weight, mask.expand(5, -1, -1, -1))
+    assert torch.equal(known.values, examples.x0[:5] * mask)
+    assert torch.equal(weight, torch.ones_like(known.weight))
+
+
 def test_prequential_lessons_tell_the_first_cells_and_ask_for_the_later_ones() -> None:
     policy, calls = lessons(lesson="prequential")
     examples, due, _, _ = calls[1]

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from engram.errors import InputError
+from engram.memory.denoiser import Denoiser
 from engram.memory.permanent import PermanentMemory
 from engram.memory.training import Progress, Trainer, TrainingPlan
 from engram.posterior import Amortised, Evidence, Replacement, Sampler
@@ -46,17 +47,19 @@ def dream(
     seed: int,
     steps: int = 20,
     size: tuple[int, int] | None = None,
+    through: Denoiser | None = None,
 ) -> Tensor:
     """``count`` images (count, C, H, W) in model units that the memory draws unprompted.
 
-    Half of the ancestral noise (eta 0.5) gives cleaner images than all or none of it.
+    Half of the ancestral noise (eta 0.5) gives cleaner images than all or none of it. ``through``
+    is asked instead of the memory: one that counts, say.
     """
     height, width = size or (memory.card.height, memory.card.width)
     blank = torch.zeros(1, 1, height, width)
     nothing = Evidence(torch.zeros(1, memory.channels, height, width), blank, blank)
     sampler = Sampler(Amortised() if memory.conditioned else Replacement(), steps, eta=0.5)
     batches = [
-        sampler.draw(memory, nothing, min(32, count - start), seed=seed, path=(start,))
+        sampler.draw(through or memory, nothing, min(32, count - start), seed=seed, path=(start,))
         for start in range(0, count, 32)
     ]
     return torch.cat(batches).clamp(-1, 1)

@@ -9,7 +9,6 @@ measured, and so that the rivals can be given the search rule of the default eng
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -25,17 +24,16 @@ from engram.memory.permanent import PermanentMemory
 from engram.memory.transient import (
     AdaptPlan,
     CompositeDenoiser,
-    Examples,
     HNetwork,
     TransientMemory,
 )
 from engram.observation import Observation, Observations
 from engram.pacing import UpdateSchedule, alpha
 from engram.policies.base import Policy, View, log_likelihood
-from engram.policies.imagination import DrawPlan, Imagination, evidence_of
+from engram.policies.imagination import DrawPlan, Imagination
+from engram.policies.lessons import LESSONS, Lessons
 from engram.policies.outcome_h import PATIENCE, RECENT
 from engram.policies.ranking import Foraging, Progress, checked_rule
-from engram.posterior import Replacement, Sampler, pinned
 from engram.reward import make_reward, presence_prior
 from engram.scores import Scores, paper_scores
 from engram.spatial import SpatialModel
@@ -44,10 +42,6 @@ Array = NDArray[np.float64]
 
 PAPER_DRAWS = DrawPlan(particles=16, guidance="dps", steps=30, trajectory="fresh")
 FAST_DRAWS = DrawPlan(particles=16, guidance="amortised", steps=8, trajectory="warm")
-
-LESSONS = ("posterior", "measured", "joint", "prior", "prequential")
-REHEARSED = 64
-"""Draws of the permanent memory that lessons of kind ``prior`` use."""
 
 
 class _Kept(Protocol):
@@ -67,14 +61,7 @@ class PaperSettings:
     reward : ``network`` (N.2), ``affine`` or ``none``;  presence : the affine one begins with the
         presence layer of a memory of cells
     h : adapt the transient memory
-    lesson : what h learns from. ``posterior``: samples of the area, with the measurements that
-        were made (Algorithm 2). ``measured``: the same, the loss at measured pixels alone, where
-        the samples are true. ``joint``: the same samples, each measured anew in cells chosen at
-        random, so that (X_0, Y) are joint draws. ``prior``: joint draws of the permanent memory
-        itself, each measured in the cells that the search has measured: the h-transform of these
-        measurements under that memory. ``prequential``: h is told the first
-        measurements, a random number of them, and the loss is at the later ones, so that it
-        learns from the truth and never sees what it predicts
+    lesson : what h learns from (``lessons``)
     rollback : h decides only while it has predicted the latest outcomes (``outcome_h.RECENT``)
         no worse than the permanent memory alone, which is then drawn from as well
     """
@@ -138,7 +125,7 @@ class PaperSearch(Policy):
         self._alone = Imagination(grid, settings.draws, seed, self.budget)
         self._forecasts: tuple[Array, Array] | None = None
         self._gains: list[float] = []
-        self._dreams: Tensor | None = None
+        self._lessons = Lessons(settings.lesson, memory, self.frozen, seed)
         self._spatial = SpatialModel(grid) if settings.rule == "foraging" else None
         self._updates = set(settings.schedule.times(budget)) if settings.h else set()
 
@@ -239,7 +226,9 @@ class PaperSearch(Policy):
         particles = self.imagination.particles
         if particles is None:
             return
-        losses = self._adapt(particles, self.observations, due)
+        examples = self._lessons.examples(particles, self.observations)
+        plan = self.settings.adapt
+        losses = self.transient.adapt(self.frozen, examples, plan, seed=self.seed, path=due)
         self.log.updates.append(
             {
                 "t": due,
@@ -248,37 +237,6 @@ class PaperSearch(Policy):
                 "loss": float(np.mean(losses)),
             }
         )
-
-    def _adapt(self, samples: Tensor, observations: Observations, due: int) -> list[float]:
-        """Eq. 7 on samples (P, C, H, W) of the area given these observations."""
-        evidence = evidence_of(observations)
-        whole, made = torch.ones_like(evidence.mask), _ANEW.get(self.settings.lesson)
-        if self.settings.lesson == "prior":
-            examples = Examples(
-                self._rehearsed(), evidence.known, whole, _measured_there(observations)
-            )
-            return self.transient.adapt(
-                self.frozen, examples, self.settings.adapt, seed=self.seed, path=due
-            )
-        examples = Examples(
-            pinned(samples, evidence),
-            evidence.known,
-            evidence.mask if self.settings.lesson == "measured" else whole,
-            None if made is None else made(observations),
-        )
-        return self.transient.adapt(
-            self.frozen, examples, self.settings.adapt, seed=self.seed, path=due
-        )
-
-    def _rehearsed(self) -> Tensor:
-        """Unprompted draws (N, C, H, W) of the permanent memory, made once."""
-        if self._dreams is None:
-            blank = evidence_of(Observations(self.grid))
-            sampler = Sampler(Replacement(), 12, eta=0.5, first=0.99)
-            self._dreams = sampler.draw(
-                self.frozen, blank, REHEARSED, seed=self.seed, path=(self.budget,)
-            ).clamp(-1, 1)
-        return self._dreams
 
     # -- keeping state ---------------------------------------------------------------------
 
@@ -301,60 +259,6 @@ class PaperSearch(Policy):
         for name, part in self._parts.items():
             part.restore({k[len(name) :]: v for k, v in state.items() if k.startswith(name)})
         self._gains, self._forecasts = state["gains"].tolist(), None
-
-
-Anew = Callable[[Tensor, torch.Generator], tuple[Known, Tensor]]
-
-
-def _measured_anew(observations: Observations) -> Anew:
-    """Draws measured in cells chosen at random, as many as were measured at most."""
-    grid, most = observations.grid, len(observations)
-
-    def anew(draws: Tensor, generator: torch.Generator) -> tuple[Known, Tensor]:
-        order = torch.rand(len(draws), grid.n_cells, generator=generator).argsort(dim=1)
-        counts = torch.randint(1, most + 1, (len(draws), 1), generator=generator)
-        mask = _pixel_masks(grid, order < counts)
-        return Known(draws * mask, mask), torch.ones_like(mask)
-
-    return anew
-
-
-def _measured_there(observations: Observations) -> Anew:
-    """Draws measured in the very cells that were measured."""
-    mask = evidence_of(observations).known.weight
-
-    def anew(draws: Tensor, generator: torch.Generator) -> tuple[Known, Tensor]:
-        there = mask.expand(len(draws), -1, -1, -1)
-        return Known(draws * there, there), torch.ones_like(there)
-
-    return anew
-
-
-def _told_the_first(observations: Observations) -> Anew:
-    """The first measurements, a random number of them, to predict the later ones."""
-    grid, count = observations.grid, len(observations)
-    place = torch.full((1, grid.n_cells), count)
-    for position, item in enumerate(observations):
-        place[0, grid.index(item.cell)] = position
-
-    def anew(draws: Tensor, generator: torch.Generator) -> tuple[Known, Tensor]:
-        told = torch.randint(0, count, (len(draws), 1), generator=generator)
-        mask = _pixel_masks(grid, place < told)
-        return Known(draws * mask, mask), _pixel_masks(grid, (place >= told) & (place < count))
-
-    return anew
-
-
-def _pixel_masks(grid: Grid, cells: Tensor) -> Tensor:
-    """(B, n_cells) -> (B, 1, H, W), 1 at the pixels of chosen cells."""
-    rows = cells.float().numpy()
-    return torch.from_numpy(np.stack([grid.pixels(row) for row in rows]))[:, None]
-
-
-_ANEW: dict[str, Callable[[Observations], Anew]] = {
-    "joint": _measured_anew,
-    "prequential": _told_the_first,
-}
 
 
 def paper_settings(preset: str, memory: PermanentMemory) -> PaperSettings:

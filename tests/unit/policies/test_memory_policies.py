@@ -61,7 +61,7 @@ def test_measured_cells_are_reproduced(memory: PermanentMemory) -> None:
 
 
 @pytest.mark.parametrize("rollback", [False, True])
-@pytest.mark.parametrize("lesson", ["posterior", "measured", "joint"])
+@pytest.mark.parametrize("lesson", ["posterior", "measured", "joint", "prequential"])
 def test_the_paper_preset_adapts_h_and_notes_it(
     memory: PermanentMemory, lesson: str, rollback: bool
 ) -> None:
