@@ -100,6 +100,19 @@ def paper_scores(
     )
 
 
+def normalised(scores: Scores, available: NDArray[np.bool_]) -> Array:
+    r"""Eq. 12 of terms that each have a maximum of 1 over the available cells, (n,).
+
+    The raw sums are of different size: with P particles exploration reaches
+    :math:`P^2`, exploitation :math:`P^3`, so that Eq. 12 hardly ever explores.
+    """
+    parts = []
+    for term in (scores.exploration, scores.exploitation):
+        most = float(term[available].max(initial=0.0))
+        parts.append(term / most if most > 0 else term)
+    return np.asarray(scores.alpha * parts[0] + (1 - scores.alpha) * parts[1], np.float64)
+
+
 def best_cells(total: Array, available: NDArray[np.bool_], n: int = 1) -> list[int]:
     """Flat indices of the n best available cells, best first, ties in the order of the cells.
 

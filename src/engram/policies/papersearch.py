@@ -35,13 +35,16 @@ from engram.policies.lessons import LESSONS, Lessons
 from engram.policies.outcome_h import PATIENCE, RECENT
 from engram.policies.ranking import Foraging, Progress, checked_rule
 from engram.reward import make_reward, presence_prior
-from engram.scores import Scores, paper_scores
+from engram.scores import Scores, normalised, paper_scores
 from engram.spatial import SpatialModel
 
 Array = NDArray[np.float64]
 
 PAPER_DRAWS = DrawPlan(particles=16, guidance="dps", steps=30, trajectory="fresh")
 FAST_DRAWS = DrawPlan(particles=16, guidance="amortised", steps=8, trajectory="warm")
+
+
+SCALES = ("raw", "normalised")
 
 
 class _Kept(Protocol):
@@ -58,6 +61,7 @@ class PaperSettings:
 
     a : exploration factor of appendix G;  sigma : sigma_x of Eq. 9, in model units
     rule : how cells are ranked (``ranking``);  exploit_only : Eq. 11 instead of Eq. 12
+    scale : ``raw`` sums in Eq. 12, or ``normalised`` (``scores.normalised``)
     reward : ``network`` (N.2), ``affine`` or ``none``;  presence : the affine one begins with the
         presence layer of a memory of cells
     h : adapt the transient memory
@@ -70,6 +74,7 @@ class PaperSettings:
     a: float = 1.0
     sigma: float = 1.0
     rule: str = "paper"
+    scale: str = "raw"
     exploit_only: bool = False
     reward: str = "network"
     presence: bool = False
@@ -81,6 +86,8 @@ class PaperSettings:
 
     def __post_init__(self) -> None:
         checked_rule(self.rule)
+        if self.scale not in SCALES:
+            raise InputError(f"scale={self.scale!r}: choose one of {', '.join(SCALES)}")
         if self.lesson not in LESSONS:
             raise InputError(f"lesson={self.lesson!r}: choose one of {', '.join(LESSONS)}")
         for name in ("a", "sigma"):
@@ -166,6 +173,8 @@ class PaperSearch(Policy):
         weight = 0.0 if self.settings.exploit_only else self._alpha()
         assert self._in_use.particles is not None
         scores = self._score(self._in_use.particles, weight)
+        if self.settings.rule == "paper" and self.settings.scale == "normalised":
+            return replace(scores, total=normalised(scores, self.observations.available))
         if self.settings.rule == "paper":
             return scores
         return replace(scores, total=self._ranked(scores.probability))
