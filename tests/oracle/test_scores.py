@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.scores import (
+    Scores,
     best_cells,
     entropy_bound,
     exploration,
     likelihood,
+    normalised,
     paper_scores,
 )
 
@@ -107,3 +111,23 @@ def test_a_measured_cell_never_wins_by_being_zero() -> None:
     total = np.array([0.0, -3.0, -2.0, 0.0])
     assert best_cells(total, np.array([False, True, True, False])) == [2]
     assert best_cells(np.full(4, np.nan), np.array([False, False, True, False])) == [2]
+
+
+def test_normalised_terms_have_one_scale_over_the_cells_that_can_be_measured() -> None:
+    """Exploration (0, 2, 8) and exploitation (4, 1, 100); the last cell is not available."""
+    zero = np.zeros(3)
+    scores = Scores(
+        exploration=np.array([0.0, 2.0, 8.0]),
+        likelihood=zero,
+        reward=zero,
+        exploitation=np.array([4.0, 1.0, 100.0]),
+        total=zero,
+        probability=zero,
+        alpha=0.25,
+    )
+    total = normalised(scores, np.array([True, True, False]))
+    assert total.tolist() == pytest.approx(
+        [0.75 * 1.0, 0.25 * 1.0 + 0.75 * 0.25, 0.25 * 4 + 75 / 4]
+    )
+    agreed = normalised(replace(scores, exploration=zero), np.ones(3, bool))
+    assert agreed.tolist() == pytest.approx([0.03, 0.0075, 0.75])
