@@ -64,7 +64,7 @@ CHOSEN = (
         f"by hand on ball tasks; on which is {NOT_RECORDED}",
         "72b1cb1",
     ),
-    Chosen("engram.policies.gp:CANDIDATES", 60, _UNKNOWN, _FIRST),
+    Chosen("engram.policies.process:CANDIDATES", 60, _UNKNOWN, _FIRST),
     Chosen("engram.policies.mixing:DISCOUNT", 0.98, _UNKNOWN, _FIRST),
     Chosen("engram.policies.mixing:EvidenceMixture.favour", 2.0, _UNKNOWN, _FIRST),
     Chosen(

@@ -88,10 +88,24 @@ class _Posterior:
         self.mean += row * ((value - self.mean[index]) / spread)
         self.var -= row**2
 
-    def response(self, cells: NDArray[np.intp]) -> Array:
-        rows = self.factor[: self.count]
-        shared = self._pairs.block(cells) - rows[:, cells].T @ rows
-        spread = np.maximum(self.var[cells], 0.0) + self._noise
+    def responses(self) -> Responses:
+        """As of now: rows that are written are never changed."""
+        return Responses(self._pairs, self._noise, self.factor[: self.count], self.var.copy())
+
+
+@dataclass(frozen=True, eq=False)
+class Responses:
+    """What a measurement of a cell does to the mean of every cell, at one moment of a model."""
+
+    pairs: CellPairs
+    noise: float
+    rows: Array
+    var: Array
+
+    def __call__(self, cells: NDArray[np.intp]) -> Array:
+        """(len(cells), n_cells), see :meth:`SpatialModel.response`."""
+        shared = self.pairs.block(cells) - self.rows[:, cells].T @ self.rows
+        spread = np.maximum(self.var[cells], 0.0) + self.noise
         return np.asarray(shared / spread[:, None])
 
 
@@ -154,7 +168,11 @@ class SpatialModel:
         Measuring y in cell x moves the mean of cell z by response[x, z] (y - mean[x]), with
         response = :math:`\mathrm{Cov}(x, z) / (\mathrm{Var}(x) + s)`.
         """
-        return self._posterior.response(cells)
+        return self.responses()(cells)
+
+    def responses(self) -> Responses:
+        """``response`` as it is now, whatever the model is fitted to later."""
+        return self._posterior.responses()
 
     def _checked(self, coords: ArrayLike, outcomes: ArrayLike) -> tuple[NDArray[np.intp], Array]:
         values = np.array(outcomes, np.float64).reshape(-1)

@@ -37,7 +37,7 @@ def engine(budget: int = BUDGET, seed: int = 0, **options: object) -> EmPtdm:
     memory = exact_memory(lopsided(), SIDE, SIDE)
     policy = make_policy("em-ptdm", field_task(0).grid, budget, seed=seed, memory=memory, **chosen)
     assert isinstance(policy, EmPtdm)
-    policy.rival.model = SpatialModel(policy.grid, hyperparameters=PROCESS)
+    policy.process.model = SpatialModel(policy.grid, hyperparameters=PROCESS)
     return policy
 
 
@@ -87,9 +87,9 @@ def test_the_reward_is_least_squares(seed: int) -> None:
 def test_the_spatial_model_is_the_closed_form(seed: int) -> None:
     policies, reference = replayed(seed)
     for policy, stage in zip(policies, reference.stages, strict=True):
-        rival = policy.rival.scores()
-        np.testing.assert_allclose(rival.probability, stage.process, atol=1e-8)
-        np.testing.assert_allclose(rival.exploration, stage.doubt, atol=1e-6)
+        belief = policy.process.belief(policy.observations)
+        np.testing.assert_allclose(belief.probability, stage.process, atol=1e-8)
+        np.testing.assert_allclose(belief.doubt, stage.doubt, atol=1e-6)
 
 
 @tasks
@@ -183,7 +183,7 @@ def test_a_memory_that_misled_leaves_the_ranking_to_the_look_ahead() -> None:
         policy.observe(task.measure(cell))
     policy.mixture.restore(np.array([[-2.0, -0.2]] * 5))
     process = GaussianProcess(policy.grid, BUDGET, 0)
-    process.model = SpatialModel(policy.grid, hyperparameters=PROCESS)
+    process.process.model = SpatialModel(policy.grid, hyperparameters=PROCESS)
     process.observe([task.measure(cell) for cell in WALK[:5]])
     assert policy.mixture.weights()[0] < 0.5
     np.testing.assert_allclose(

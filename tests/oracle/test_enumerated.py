@@ -118,7 +118,7 @@ def test_where_no_cell_is_likely_enough_doubt_counts() -> None:
         free = np.setdiff1d(np.arange(25), list(seen))
         exact = chances(seen)
         assert (exact[free].max() >= rate) == likely
-        bonus = 0.0 if likely else 2.5 * rate * policy.rival.scores().exploration
+        bonus = 0.0 if likely else 2.5 * rate * policy.process.belief(policy.observations).doubt
         assert policy.current_scores().total == pytest.approx(exact + bonus, abs=1e-4)
         if cell is not None:
             policy.observe(task.measure(cell))

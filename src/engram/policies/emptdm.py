@@ -34,13 +34,13 @@ from engram.memory.transient import ShiftedDenoiser
 from engram.observation import Observation, Observations
 from engram.pacing import UpdateSchedule, alpha
 from engram.policies.base import Policy, View, log_likelihood
-from engram.policies.gp import GaussianProcess
 from engram.policies.habits import habits_for
 from engram.policies.imagination import DrawPlan, Imagination, evidence_of
 from engram.policies.mixing import EvidenceMixture
 from engram.policies.options import with_options
 from engram.policies.outcome_h import OutcomeTransform
 from engram.policies.papersearch import PaperSearch, paper_settings
+from engram.policies.process import LookAhead, ProcessBelief, ProcessForecaster, SpreadTies
 from engram.policies.ranking import Foraging, Progress, Ranking, checked_rule
 from engram.posterior import Evidence
 from engram.reward import AffineReward, presence_prior
@@ -119,8 +119,8 @@ class EmPtdm(Policy):
         self.imagination = Imagination(grid, settings.draws, seed, self.budget)
         layers = memory.card.layers
         self.reward = AffineReward(grid.channels, prior=presence_prior(layers))
-        self.rival = GaussianProcess(grid, budget, seed)
-        self.rival.observations = self.observations
+        self.process = ProcessForecaster(grid)
+        self.look_ahead = LookAhead(SpreadTies(grid, self.seed))
         self.transient = OutcomeTransform(grid, settings.strength, habits_for(layers))
         self.mixture = EvidenceMixture(grid)
         self._updates = set(settings.schedule.times(budget)) if settings.h else set()
@@ -135,15 +135,15 @@ class EmPtdm(Policy):
     def scores(self) -> Scores:
         self._mean = self._posterior_mean(evidence_of(self.observations))
         own = self.reward.predict(self.imagination.cells(self._mean)[0])
-        rival = self.rival.scores()
-        tilted = self._tilted(own, rival)
-        p = self.mixture.mixed(tilted, rival.probability) if self.settings.guard else tilted
-        self._stages = {"memory": own, "h": tilted, "process": rival.probability}
+        process = self.process.belief(self.observations)
+        tilted = self._tilted(own, process)
+        p = self.mixture.mixed(tilted, process.probability) if self.settings.guard else tilted
+        self._stages = {"memory": own, "h": tilted, "process": process.probability}
         weight = alpha(min(self.t, self.budget), self.budget, self.settings.a)
         if self._terms is None or self._stale:
             self._terms, self._terms_at = self._particle_terms(tilted - own), self.t
         self.log.evaluations = self.frozen.evaluations
-        ranking = self._ranking(p, rival, weight)
+        ranking = self._ranking(p, process, weight)
         return replace(self._terms, probability=p, alpha=weight, total=ranking.total)
 
     @property
@@ -152,27 +152,27 @@ class EmPtdm(Policy):
         every = 1 if self.settings.rule == "paper" else self.settings.every
         return self.t // every > self._terms_at // every
 
-    def _ranking(self, p: Array, rival: Scores, weight: float) -> Ranking:
+    def _ranking(self, p: Array, process: ProcessBelief, weight: float) -> Ranking:
         """What cells are ranked by, and why.
 
         The rule of the settings, or the spatial model's look-ahead once it predicts better than
         the memory.
         """
+        available = self.observations.available
+        progress = Progress.of(self.observations, self.budget)
         if self.settings.guard and self.mixture.weights()[0] < 0.5:
-            return Ranking(rival.total, "look-ahead")
+            return self.look_ahead.order(process, available, progress)
         if self.settings.rule == "paper":
             assert self._terms is not None
             explore, exploit = self._terms.exploration, self._terms.exploitation
             return Ranking(weight * explore + (1 - weight) * exploit, "eq12")
         if self.settings.rule == "probability":
             return Ranking(p, "likely")
-        progress = Progress(int((self.observations.outcomes > 0).sum()), self.t, self.budget)
-        available = self.observations.available
-        return self.settings.foraging.rank(p, rival.exploration, available, progress)
+        return self.settings.foraging.rank(p, process.doubt, available, progress)
 
-    def _tilted(self, own: Array, rival: Scores) -> Array:
+    def _tilted(self, own: Array, process: ProcessBelief) -> Array:
         """Probability of target after h."""
-        spatial = (rival.probability, rival.exploration)
+        spatial = (process.probability, process.doubt)
         self._features = self.transient.features(own, spatial, self.observations)
         return self.transient.apply(self._features) if self.settings.h else own
 
@@ -249,7 +249,6 @@ class EmPtdm(Policy):
 
     def restore(self, observations: Observations, state: dict[str, Tensor]) -> None:
         super().restore(observations, state)
-        self.rival.observations = observations
         arrays = {k: v.numpy() for k, v in state.items()}
         self.transient.restore({k[2:]: v for k, v in arrays.items() if k.startswith("h/")})
         self.mixture.restore(arrays["mixture"])

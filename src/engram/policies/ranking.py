@@ -12,13 +12,14 @@ A rule needs nothing of the policy that uses it, so rivals can be given the same
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engram.errors import InputError
-
-Array = NDArray[np.float64]
+from engram.observation import Observations
+from engram.policies.forecast import Array, Belief
 
 RULES = ("paper", "probability", "foraging")
 
@@ -46,6 +47,15 @@ class Progress:
     t: int
     budget: int
 
+    @classmethod
+    def of(cls, observations: Observations, budget: int) -> Progress:
+        return cls(int((observations.outcomes > 0).sum()), len(observations), budget)
+
+    @property
+    def left(self) -> int:
+        """Measurements that can still be taken."""
+        return self.budget - self.t
+
     @property
     def rate(self) -> float:
         """Finds a measurement, drawn to 1/2 while there are few, within ``RATES``."""
@@ -53,18 +63,32 @@ class Progress:
 
     @property
     def last(self) -> bool:
-        return 0 < self.budget - self.t <= LAST
+        return 0 < self.left <= LAST
 
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
     """What cells are ranked by, (n_cells,), and which part of the rule made it.
 
-    why : ``likely``, ``frontier``, ``last``, ``look-ahead`` or ``eq12``
+    why : ``likely``, ``frontier``, ``last``, ``bound``, ``look-ahead`` or ``eq12``
     """
 
     total: Array
     why: str
+
+
+B_contra = TypeVar("B_contra", bound=Belief, contravariant=True)
+
+
+class Ranker(Protocol[B_contra]):
+    """A rule: what is believed, which cells can be visited and how far the search is -> an order.
+
+    available : (n_cells,)
+    """
+
+    def order(
+        self, belief: B_contra, available: NDArray[np.bool_], progress: Progress
+    ) -> Ranking: ...
 
 
 @dataclass(frozen=True)
@@ -84,6 +108,9 @@ class Foraging:
             raise InputError(f"explore={self.explore}: give 0 or more")
         if self.frontier is not None and not 0 <= self.frontier <= 1:
             raise InputError(f"frontier={self.frontier}: give a probability, 0 to 1")
+
+    def order(self, belief: Belief, available: NDArray[np.bool_], progress: Progress) -> Ranking:
+        return self.rank(belief.probability, belief.doubt, available, progress)
 
     def rank(
         self, p: Array, doubt: Array, available: NDArray[np.bool_], progress: Progress

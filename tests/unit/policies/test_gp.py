@@ -201,7 +201,7 @@ def test_the_policy_finds_far_more_than_chance(acquisition: str) -> None:
 def test_every_acquisition_ranks_by_its_formula(acquisition: str, bonus: float) -> None:
     policy = GaussianProcess(Grid(6, 6), 9, acquisition=acquisition, bonus=bonus)
     policy.observe([Observation((2, 2), np.ones((1, 1, 1), np.float32), 0.4)])
-    mean, sd = policy.model.fit([(2, 2)], [0.4]).predict()
+    mean, sd = policy.process.model.fit([(2, 2)], [0.4]).predict()
     assert policy.current_scores().total == pytest.approx(mean + bonus * sd, abs=1e-7)
 
 
@@ -236,12 +236,12 @@ def test_the_terms_of_a_score() -> None:
     policy = GaussianProcess(Grid(10, 10), 20)
     policy.observe([Observation((2, 2), np.ones((1, 1, 1), np.float32), 0.4)])
     scores = policy.current_scores()
-    mean, sd = policy.model.predict()
+    mean, sd = policy.process.model.predict()
     assert np.array_equal(scores.exploration, sd)
     assert np.array_equal(scores.exploitation, scores.probability)
     assert scores.probability == pytest.approx(np.clip(mean / 0.7, 0, 1))
     cells = np.arange(1, 100)  # as many as are looked ahead from do not matter to the rest
-    response, available = policy.model.response(cells), policy.observations.available
+    response, available = policy.process.model.response(cells), policy.observations.available
     exact = expected_finds(mean, response, cells, available, 19, 0.6)
     best = int(np.argmax(scores.total))
     assert scores.total[best] == pytest.approx(exact[best], abs=1e-6)

@@ -1,0 +1,117 @@
+"""The Gaussian process as a forecaster, and the look-ahead that ranks by it.
+
+The process is ``engram.spatial.SpatialModel`` on the outcomes: hyperparameters learnt online,
+nothing tuned to the task. The look-ahead prefers the cell from which most finds can be expected
+within the budget that is left (``engram.spatial.expected_finds``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engram.errors import InputError
+from engram.grid import Grid
+from engram.observation import Observation, Observations
+from engram.policies.forecast import Array, Belief
+from engram.policies.ranking import Progress, Ranking
+from engram.policies.spread import spread_order
+from engram.spatial import SpatialModel, expected_finds
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+CANDIDATES = 60
+"""Cells whose look-ahead is computed: half by probability, half by uncertainty. Both halves
+are needed: the most probable cells alone lie around what has been found already."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ProcessBelief(Belief):
+    """What a Gaussian process believes.
+
+    mean     : (n_cells,) expected outcome, not held to [0, 1]
+    response : what a measurement of some cells would do to the mean of all
+        (``SpatialModel.response``), as of this belief
+    """
+
+    mean: Array
+    response: Callable[[NDArray[np.intp]], Array]
+
+
+class ProcessForecaster:
+    """Probability and doubt of every cell by a Gaussian process; all it knows is measured."""
+
+    def __init__(self, grid: Grid, nu: float = 1.5) -> None:
+        if not 0 < nu <= 100:
+            raise InputError(f"nu={nu}: give a number above 0, up to 100")
+        self.model = SpatialModel(grid, nu=nu)
+
+    def belief(self, observations: Observations) -> ProcessBelief:
+        cells = np.array(observations.cells).reshape(-1, 2)
+        self.model.fit(cells, observations.outcomes)
+        mean, sd = self.model.predict()
+        return ProcessBelief(
+            probability=self.model.probability(),
+            doubt=sd,
+            mean=mean,
+            response=self.model.responses(),
+        )
+
+    def learn(
+        self, before: ProcessBelief, new: Sequence[Observation], observations: Observations
+    ) -> None:
+        """Nothing: its belief follows from the measurements."""
+
+    def state(self) -> dict[str, Tensor]:
+        return {}
+
+    def restore(self, observations: Observations, state: dict[str, Tensor]) -> None:
+        """Nothing was kept."""
+
+
+class SpreadTies:
+    """Orders cells that are equal as the spread design would visit them.
+
+    place : (n_cells,) position in the design; the number of cells where a cell is closed
+    """
+
+    def __init__(self, grid: Grid, seed: int) -> None:
+        self.place = np.full(grid.n_cells, grid.n_cells)
+        order = spread_order(grid, seed)
+        self.place[order] = np.arange(len(order))
+
+    def broken(self, total: Array) -> Array:
+        """A total (n_cells,) without ties."""
+        return np.asarray(total - 1e-9 * self.place)
+
+
+class LookAhead:
+    """Ranks by the finds to be expected within the remaining budget.
+
+    discount : what a find after the next measurement counts
+    """
+
+    def __init__(self, ties: SpreadTies, discount: float = 0.6) -> None:
+        if not 0 <= discount <= 1:
+            raise InputError(f"discount={discount}: give a number from 0 to 1")
+        self.ties, self.discount = ties, discount
+
+    def order(
+        self, belief: ProcessBelief, available: NDArray[np.bool_], progress: Progress
+    ) -> Ranking:
+        cells = np.flatnonzero(available)
+        first = [
+            cells[np.lexsort((self.ties.place[cells], -term[cells]))[: CANDIDATES // 2]]
+            for term in (belief.mean, belief.doubt)
+        ]
+        candidates = np.unique(np.concatenate(first))
+        response = belief.response(candidates)
+        total = expected_finds(
+            belief.mean, response, candidates, available, progress.left, self.discount
+        )
+        return Ranking(self.ties.broken(total), "look-ahead")
