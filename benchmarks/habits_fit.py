@@ -145,7 +145,7 @@ def lesson(job: tuple[Source, str, int, Path]) -> tuple[Lesson, str]:
         simulate(policy, task)
         inside = policy.inner if isinstance(policy, Lensed) else policy
         assert isinstance(inside, EmPtdm)
-        seen = inside.transient.state()
+        seen = inside.memory.transient.state()
         folder.mkdir(parents=True, exist_ok=True)
         half = file.with_suffix(".part.npz")
         stamps = {"commit": np.array(commit()), "memory": np.array(sha256)}

@@ -80,7 +80,9 @@ def test_one_view_is_the_posterior_of_the_field_itself(noise: float) -> None:
 def test_the_reward_is_least_squares(seed: int) -> None:
     policies, reference = replayed(seed)
     for policy, stage in zip(policies, reference.stages, strict=True):
-        assert [*policy.reward.weights, policy.reward.bias] == pytest.approx(stage.affine, abs=1e-6)
+        assert [*policy.memory.reward.weights, policy.memory.reward.bias] == pytest.approx(
+            stage.affine, abs=1e-6
+        )
 
 
 @tasks
@@ -124,7 +126,7 @@ def test_h_learns_the_weights_of_the_highest_evidence(seed: int) -> None:
         assert found["accepted"] == exact["accepted"]
         for name in ("before", "after", "gain"):
             assert found[name] == pytest.approx(exact[name], abs=1e-3)
-    np.testing.assert_allclose(policy.transient.weights, reference.h, atol=5e-3)
+    np.testing.assert_allclose(policy.memory.transient.weights, reference.h, atol=5e-3)
     assert not np.allclose(reference.learnt, reference.birth, atol=0.02)
 
 
@@ -168,7 +170,7 @@ def test_cells_are_ranked_by_the_rule_that_applies(
         policy.observations.available,
         Progress(finds, len(cells), budget),
     )
-    assert ranking.why == rule
+    assert ranking.why == policy.current().rule == rule
     np.testing.assert_allclose(total, worth, atol=2e-4)
     free = np.setdiff1d(np.arange(CELLS), reference.index)
     best = free[np.argmax(worth[free])]
@@ -186,6 +188,7 @@ def test_a_memory_that_misled_leaves_the_ranking_to_the_look_ahead() -> None:
     process.process.model = SpatialModel(policy.grid, hyperparameters=PROCESS)
     process.observe([task.measure(cell) for cell in WALK[:5]])
     assert policy.mixture.weights()[0] < 0.5
+    assert policy.current().rule == "look-ahead"
     np.testing.assert_allclose(
         policy.current_scores().total, process.current_scores().total, atol=1e-9
     )

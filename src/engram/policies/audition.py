@@ -15,7 +15,7 @@ import numpy as np
 from engram.errors import InputError
 from engram.grid import Grid
 from engram.observation import Observation, Observations
-from engram.policies.base import Policy, View
+from engram.policies.base import Answer, Policy, View
 from engram.policies.lens import lens_for
 from engram.scores import Scores
 
@@ -90,8 +90,11 @@ class Audition(Policy):
         """Label of the memory with the best evidence so far."""
         return max(self.candidates, key=lambda name: self.evidence[name])
 
+    def answer(self) -> Answer:
+        return self.candidates[self.leader].current()
+
     def scores(self) -> Scores:
-        return self.candidates[self.leader].current_scores()
+        return self.answer().scores
 
     def view(self) -> View:
         return self.candidates[self.leader].view()

@@ -29,6 +29,17 @@ class Suggestion:
 
 
 @dataclass(frozen=True, eq=False)
+class Answer:
+    """What a policy makes of its measurements, before the next outcome is known.
+
+    rule : which rule ranks the cells (``ranking.Ranking.why``); empty where a policy has but one
+    """
+
+    scores: Scores
+    rule: str = ""
+
+
+@dataclass(frozen=True, eq=False)
 class View:
     """What a policy believes at one moment, for reports and explanations.
 
@@ -70,7 +81,10 @@ def log_likelihood(outcome: float, probability: float, floor: float = 0.01) -> f
 
 
 class Policy(ABC):
-    """A search in progress. Subclasses define ``scores``, and ``learn`` if they learn."""
+    """A search in progress.
+
+    Subclasses define ``scores`` (and ``answer`` if there is more to say), ``learn`` if they learn.
+    """
 
     name: str = ""
 
@@ -80,7 +94,7 @@ class Policy(ABC):
         self.seed = int(seed)
         self.observations = Observations(grid)
         self.log = PolicyLog()
-        self._scores: Scores | None = None
+        self._answer: Answer | None = None
 
     @property
     def t(self) -> int:
@@ -90,6 +104,10 @@ class Policy(ABC):
     @abstractmethod
     def scores(self) -> Scores:
         """Score terms of every cell, given what has been measured."""
+
+    def answer(self) -> Answer:
+        """Scores with what was believed and decided to get them."""
+        return Answer(self.scores())
 
     def learn(self, new: list[Observation]) -> None:  # noqa: B027 (an optional hook)
         """Take in measurements that were just added to ``observations``."""
@@ -105,13 +123,17 @@ class Policy(ABC):
     def restore(self, observations: Observations, state: dict[str, Tensor]) -> None:
         """Go on from these observations and the ``state`` saved after them; nothing is replayed."""
         self.observations = observations
-        self._scores = None
+        self._answer = None
+
+    def current(self) -> Answer:
+        """The answer for the present state, computed once."""
+        if self._answer is None:
+            self._answer = self.answer()
+        return self._answer
 
     def current_scores(self) -> Scores:
         """Scores for the present state, computed once."""
-        if self._scores is None:
-            self._scores = self.scores()
-        return self._scores
+        return self.current().scores
 
     def suggest(
         self,
@@ -164,7 +186,7 @@ class Policy(ABC):
             self.log.evidence.append(log_likelihood(float(item.outcome > 0), p))
         for item in items:
             self.observations.add(item)
-        self._scores = None
+        self._answer = None
         self.learn(items)
 
 

@@ -3,15 +3,11 @@ r"""EM-PTDM: permanent and transient memory together.
 ``paper`` preset: Algorithms 1 and 2 as written (``papersearch``). ``default`` preset: the
 same two memories, made fast and checked.
 
-* E-step. The mask-conditioned permanent memory is told the measurements; its estimate at full
-  noise is the posterior mean of the area in one evaluation, averaged over the symmetries of a
-  square. An affine reward turns it into the probability of target of every cell.
-* M-step. The transient memory tilts those probabilities and learns by maximising the evidence
-  of the measurements (``outcome_h``). Updates that predict worse than none are rolled back.
-* The result is mixed with a Gaussian process by prequential evidence (``mixing``); while that
-  predicts better, its look-ahead decides, so that a useless memory costs little.
+* A forecaster of both memories (``remembering``) and one of the outcomes alone (``process``).
+* They are mixed by prequential evidence (``mixing``); while the process predicts better, its
+  look-ahead decides, so that a useless memory costs little.
 * Particles, drawn with the tilt, are refreshed every few queries: they give the terms of
-  Eqs. 9 to 12 that explain a suggestion.
+  Eqs. 9 to 12 that explain a suggestion (``particle_terms``).
 * Cells are ranked by the foraging rule (``ranking``): by probability while some cell promises
   more than the search finds on average; otherwise doubt counts too.
 """
@@ -19,35 +15,30 @@ same two memories, made fast and checked.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from engram.errors import InputError
 from engram.grid import Grid
-from engram.memory.denoiser import CountedDenoiser, Denoiser
+from engram.memory.denoiser import Denoiser
 from engram.memory.permanent import PermanentMemory
-from engram.memory.transient import ShiftedDenoiser
 from engram.observation import Observation, Observations
 from engram.pacing import UpdateSchedule, alpha
-from engram.policies.base import Policy, View, log_likelihood
-from engram.policies.habits import habits_for
-from engram.policies.imagination import DrawPlan, Imagination, evidence_of
-from engram.policies.mixing import EvidenceMixture
+from engram.policies.base import Answer, Policy, View, log_likelihood
+from engram.policies.forecast import Belief
+from engram.policies.imagination import DrawPlan, Imagination
+from engram.policies.mixing import EvidenceMixture, MixedBelief
 from engram.policies.options import with_options
-from engram.policies.outcome_h import OutcomeTransform
 from engram.policies.papersearch import PaperSearch, paper_settings
+from engram.policies.particle_terms import Imagined, ParticleTerms
 from engram.policies.process import LookAhead, ProcessBelief, ProcessForecaster, SpreadTies
-from engram.policies.ranking import Foraging, Progress, Ranking, checked_rule
-from engram.posterior import Evidence
-from engram.reward import AffineReward, presence_prior
-from engram.scores import Scores, paper_scores
-from engram.symmetry import TURNS, turned, turned_back
-
-Array = NDArray[np.float64]
+from engram.policies.ranking import Foraging, Likely, Progress, Ranker, Ranking, checked_rule
+from engram.policies.remembering import MemoryBelief, MemoryForecaster, Remembering
+from engram.scores import Scores
+from engram.symmetry import TURNS
 
 
 @dataclass(frozen=True)
@@ -99,8 +90,18 @@ class EmPtdmSettings:
         return Foraging(self.explore, self.frontier)
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Query(Answer):
+    """One answer of the engine: all that was believed before the next outcome."""
+
+    memory: MemoryBelief
+    process: ProcessBelief
+    mixed: MixedBelief
+    imagined: Imagined
+
+
 class EmPtdm(Policy):
-    """The default preset."""
+    """The default preset: two forecasters, their mixture, and a rule."""
 
     name = "em-ptdm"
 
@@ -114,155 +115,106 @@ class EmPtdm(Policy):
         settings: EmPtdmSettings,
     ) -> None:
         super().__init__(grid, budget, seed)
-        self.memory, self.settings = memory, settings
-        self.frozen = CountedDenoiser(memory)
+        self.settings = settings
         self.imagination = Imagination(grid, settings.draws, seed, self.budget)
-        layers = memory.card.layers
-        self.reward = AffineReward(grid.channels, prior=presence_prior(layers))
         self.process = ProcessForecaster(grid)
+        updates = frozenset(settings.schedule.times(budget) if settings.h else ())
+        plan = Remembering(settings.h, settings.strength, updates, settings.views)
+        self.memory = MemoryForecaster(memory, self.imagination, self.process, plan)
+        self.mixture = EvidenceMixture(grid, count=2 if settings.guard else 1)
         self.look_ahead = LookAhead(SpreadTies(grid, self.seed))
-        self.transient = OutcomeTransform(grid, settings.strength, habits_for(layers))
-        self.mixture = EvidenceMixture(grid)
-        self._updates = set(settings.schedule.times(budget)) if settings.h else set()
-        self._mean: Tensor | None = None
-        self._features: Array | None = None
-        self._stages: dict[str, Array] = {}
-        self._terms: Scores | None = None
-        self._terms_at = 0
+        self.ranker: Ranker[Belief] = (
+            Likely() if settings.rule == "probability" else settings.foraging
+        )
+        every = 1 if settings.rule == "paper" else settings.every
+        self.explained = ParticleTerms(self.memory, every, settings.sigma)
 
-    # -- beliefs ---------------------------------------------------------------------------
+    # -- beliefs and ranking ---------------------------------------------------------------
 
     def scores(self) -> Scores:
-        self._mean = self._posterior_mean(evidence_of(self.observations))
-        own = self.reward.predict(self.imagination.cells(self._mean)[0])
+        return self.answer().scores
+
+    def answer(self) -> Query:
+        memory = self.memory.belief(self.observations)
         process = self.process.belief(self.observations)
-        tilted = self._tilted(own, process)
-        p = self.mixture.mixed(tilted, process.probability) if self.settings.guard else tilted
-        self._stages = {"memory": own, "h": tilted, "process": process.probability}
+        mixed = self.mixture.mixed(*((memory, process) if self.settings.guard else (memory,)))
+        imagined = self.explained.of(memory, self.observations)
         weight = alpha(min(self.t, self.budget), self.budget, self.settings.a)
-        if self._terms is None or self._stale:
-            self._terms, self._terms_at = self._particle_terms(tilted - own), self.t
-        self.log.evaluations = self.frozen.evaluations
-        ranking = self._ranking(p, process, weight)
-        return replace(self._terms, probability=p, alpha=weight, total=ranking.total)
+        terms = replace(imagined.terms, probability=mixed.probability, alpha=weight)
+        ranking = self._ranking(mixed, process, terms)
+        scores = replace(terms, total=ranking.total)
+        self.log.evaluations = self.memory.frozen.evaluations
+        return Query(
+            scores,
+            ranking.why,
+            memory=memory,
+            process=process,
+            mixed=mixed,
+            imagined=imagined,
+        )
 
-    @property
-    def _stale(self) -> bool:
-        """Whether a tenth measurement (``every``) was taken since the particles were drawn."""
-        every = 1 if self.settings.rule == "paper" else self.settings.every
-        return self.t // every > self._terms_at // every
+    def current(self) -> Query:
+        answer = super().current()
+        assert isinstance(answer, Query)
+        return answer
 
-    def _ranking(self, p: Array, process: ProcessBelief, weight: float) -> Ranking:
-        """What cells are ranked by, and why.
-
-        The rule of the settings, or the spatial model's look-ahead once it predicts better than
-        the memory.
-        """
+    def _ranking(self, mixed: MixedBelief, process: ProcessBelief, terms: Scores) -> Ranking:
+        """The rule of the settings, or the look-ahead once the process predicts better."""
         available = self.observations.available
         progress = Progress.of(self.observations, self.budget)
-        if self.settings.guard and self.mixture.weights()[0] < 0.5:
+        if mixed.weights[0] < 0.5:
             return self.look_ahead.order(process, available, progress)
         if self.settings.rule == "paper":
-            assert self._terms is not None
-            explore, exploit = self._terms.exploration, self._terms.exploitation
+            weight, explore, exploit = terms.alpha, terms.exploration, terms.exploitation
             return Ranking(weight * explore + (1 - weight) * exploit, "eq12")
-        if self.settings.rule == "probability":
-            return Ranking(p, "likely")
-        return self.settings.foraging.rank(p, process.doubt, available, progress)
-
-    def _tilted(self, own: Array, process: ProcessBelief) -> Array:
-        """Probability of target after h."""
-        spatial = (process.probability, process.doubt)
-        self._features = self.transient.features(own, spatial, self.observations)
-        return self.transient.apply(self._features) if self.settings.h else own
-
-    def _posterior_mean(self, evidence: Evidence) -> Tensor:
-        """(1, C, H, W) by one evaluation, averaged over symmetries."""
-        if self.settings.views == 1 or self.grid.height != self.grid.width:
-            return self.imagination.mean(self.frozen, evidence)
-        parts = (evidence.values, evidence.mask, evidence.sigma)
-        views = Evidence(*(torch.cat([turned(p, k) for k in range(TURNS)]) for p in parts))
-        means = self.imagination.mean(self.frozen, views)
-        back = [turned_back(means[k : k + 1], k) for k in range(TURNS)]
-        return torch.cat(back).mean(dim=0, keepdim=True)
-
-    def _particle_terms(self, tilt: Array) -> Scores:
-        particles = self.imagination.imagine(self._composite(tilt), self.observations)
-        cells = self.imagination.cells(particles)
-        count, n = cells.shape[:2]
-        rewards = self.reward.predict(cells.reshape(count * n, *cells.shape[2:]))
-        flat = cells.reshape(count, n, -1)
-        return paper_scores(flat, rewards.reshape(count, n), 0.0, self.settings.sigma)
+        return self.ranker.order(mixed, available, progress)
 
     def composite(self) -> Denoiser:
         """Both memories with everything that was measured."""
-        self.current_scores()
-        return self._composite(self._stages["h"] - self._stages["memory"])
-
-    def _composite(self, tilt: Array) -> Denoiser:
-        """Both memories as one denoiser: h's change of the outcome, as a change of content."""
-        if not tilt.any():
-            return self.frozen
-        weights = self.reward.weights
-        per_unit = weights / max(float(weights @ weights), 0.05)
-        table = np.stack([self.grid.pixels(tilt.astype(np.float32)) * w for w in per_unit])
-        shift = torch.from_numpy(np.clip(table, -2, 2).astype(np.float32))[None]
-        return ShiftedDenoiser(self.frozen, shift)
+        return self.memory.composite(self.current().memory)
 
     def view(self) -> View:
-        scores = self.current_scores()
-        particles = self.imagination.particles
-        return View(
-            scores,
-            None if self._mean is None else self.imagination.in_range(self._mean[0]),
-            None if particles is None else self.imagination.in_range(particles),
-        )
+        query = self.current()
+        particles = query.imagined.particles
+        shown = None if particles is None else self.imagination.in_range(particles)
+        return View(query.scores, query.mixed.content, shown)
 
     # -- learning --------------------------------------------------------------------------
 
-    def learn(self, new: list[Observation]) -> None:
-        contents = self.grid.to_model(self.observations.contents)
-        self.reward.update(contents, (self.observations.outcomes > 0).astype(float))
-        self.mixture.learn(new)
-        if self._features is not None:
-            self.transient.note(self._features, new)
-        for name, p in self._stages.items():
+    def observe(self, new: Observation | Iterable[Observation]) -> None:
+        items = self.checked(new)
+        if items:
+            before = self.current()
+            super().observe(items)
+            self._learn(before, items)
+
+    def _learn(self, before: Query, new: list[Observation]) -> None:
+        """Everything learns from what was believed before these outcomes."""
+        update = self.memory.learn(before.memory, new, self.observations)
+        if update is not None:
+            self.log.updates.append(update)
+        self.process.learn(before.process, new, self.observations)
+        self.mixture.learn(before.mixed, new)
+        stages = {
+            "memory": before.memory.own,
+            "h": before.memory.probability,
+            "process": before.process.probability,
+        }
+        for name, p in stages.items():
             kept = self.log.stages.setdefault(name, [])
             kept += [log_likelihood(float(o.outcome > 0), p[self.grid.index(o.cell)]) for o in new]
-        if any(self.t - len(new) < due <= self.t for due in self._updates):
-            judged = self.transient.update(self.t)
-            if judged is not None:
-                self.log.updates.append(vars(judged))
 
     # -- keeping state ---------------------------------------------------------------------
 
     def state(self) -> dict[str, Tensor]:
-        arrays = {f"h/{k}": v for k, v in self.transient.state().items()}
-        arrays["mixture"] = self.mixture.history()
-        out = {k: torch.from_numpy(np.array(v)) for k, v in arrays.items()}
-        out |= {f"draws/{k}": v for k, v in self.imagination.state().items()}
-        if self._terms is not None:
-            rows = [getattr(self._terms, name) for name in _TERMS]
-            out["terms"] = torch.from_numpy(np.stack(rows))
-            out["terms_at"] = torch.tensor(self._terms_at)
-        return out
+        mixture = {"mixture": torch.from_numpy(self.mixture.history())}
+        return {**self.memory.state(), **mixture, **self.explained.state()}
 
     def restore(self, observations: Observations, state: dict[str, Tensor]) -> None:
         super().restore(observations, state)
-        arrays = {k: v.numpy() for k, v in state.items()}
-        self.transient.restore({k[2:]: v for k, v in arrays.items() if k.startswith("h/")})
-        self.mixture.restore(arrays["mixture"])
-        self.imagination.restore({k[6:]: v for k, v in state.items() if k.startswith("draws/")})
-        self._terms, self._stages = None, {}
-        if "terms" in arrays:
-            terms = dict(zip(_TERMS, arrays["terms"], strict=True))
-            self._terms, self._terms_at = Scores(**terms, alpha=0.0), int(arrays["terms_at"].item())
-        if len(observations):
-            contents = self.grid.to_model(observations.contents)
-            self.reward.update(contents, (observations.outcomes > 0).astype(float))
-
-
-_TERMS = ("exploration", "likelihood", "reward", "exploitation", "total", "probability")
+        self.memory.restore(observations, state)
+        self.mixture.restore(state["mixture"].numpy())
+        self.explained.restore(state)
 
 
 def auto(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from engram.errors import InputError
 from engram.grid import Grid
-from engram.policies.base import Policy, flat_scores
+from engram.policies.base import Answer, Policy, flat_scores
 from engram.policies.process import LookAhead, ProcessBelief, ProcessForecaster, SpreadTies
 from engram.policies.ranking import Foraging, Progress, Ranker, Ranking
 from engram.scores import Scores
@@ -58,11 +58,14 @@ class GaussianProcess(Policy):
         self.process, self.ranker = ProcessForecaster(grid, nu), rankers[acquisition]
 
     def scores(self) -> Scores:
+        return self.answer().scores
+
+    def answer(self) -> Answer:
         belief = self.process.belief(self.observations)
         progress = Progress.of(self.observations, self.budget)
         ranking = self.ranker.order(belief, self.observations.available, progress)
         flat = flat_scores(self.grid, belief.probability, ranking.total)
-        return replace(flat, exploration=belief.doubt)
+        return Answer(replace(flat, exploration=belief.doubt), ranking.why)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from engram.grid import Grid
 from engram.memory.layers import PRESENCE, layered
 from engram.observation import Observation, Observations
-from engram.policies.base import Policy, PolicyLog, View
+from engram.policies.base import Answer, Policy, PolicyLog, View
 from engram.scores import Scores
 
 if TYPE_CHECKING:
@@ -109,15 +109,18 @@ class Lensed(Policy):
     def log(self, value: PolicyLog) -> None:
         self.inner.log = value
 
+    def answer(self) -> Answer:
+        return self.inner.current()
+
     def scores(self) -> Scores:
-        return self.inner.current_scores()
+        return self.answer().scores
 
     def observe(self, new: Observation | Iterable[Observation]) -> None:
         items = self.checked(new)
         self.inner.observe([self.lens.seen(item) for item in items])
         for item in items:
             self.observations.add(item)
-        self._scores = None
+        self._answer = None
 
     def view(self) -> View:
         inside = self.inner.view()

@@ -11,52 +11,68 @@ memory loses its weight after a few surprises; one that starts badly can win it 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from engram.grid import Grid
 from engram.observation import Observation
 from engram.policies.base import log_likelihood
+from engram.policies.forecast import Array, Belief
 
 DISCOUNT = 0.98
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MixedBelief(Belief):
+    """Several beliefs as one: the probability is mixed, doubt and content are the first's.
+
+    parts : the beliefs;  weights : (len(parts),) what each counts
+    """
+
+    parts: tuple[Belief, ...]
+    weights: Array
+
+
 class EvidenceMixture:
-    """Mixes a memory's prediction with a spatial model's; ``favour`` is the memory's start."""
+    """Mixes ``count`` predictors; the first starts ``favour`` nats ahead of the others."""
 
-    def __init__(self, grid: Grid, favour: float = 2.0) -> None:
-        self.grid, self.favour = grid, favour
-        self._log: list[tuple[float, float]] = []
-        self._last: NDArray[np.float64] | None = None
+    def __init__(self, grid: Grid, count: int = 2, favour: float = 2.0) -> None:
+        self.grid, self.count, self.favour = grid, count, favour
+        self._log: list[Array] = []
 
-    def weights(self) -> NDArray[np.float64]:
-        """(2,) weights of the memory and of the spatial model."""
+    def weights(self) -> Array:
+        """(count,) weights."""
         log = self.history()
         age = np.arange(len(log))[::-1]
-        total = (log * DISCOUNT ** age[:, None]).sum(axis=0) + np.array([self.favour, 0.0])
+        total = (log * DISCOUNT ** age[:, None]).sum(axis=0)
+        total[0] += self.favour
         weights = np.exp(total - total.max())
         return np.asarray(weights / weights.sum(), np.float64)
 
-    def mixed(self, own: NDArray[np.float64], plain: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Mixed probability (n_cells,); remembers both predictions for the next outcome."""
-        self._last = np.stack([own, plain])
-        return np.asarray(np.clip(self.weights() @ self._last, 0.0, 1.0), np.float64)
+    def mixed(self, *parts: Belief) -> MixedBelief:
+        """One belief of all."""
+        weights = self.weights()
+        mixed = weights @ np.stack([part.probability for part in parts])
+        return MixedBelief(
+            probability=np.asarray(np.clip(mixed, 0.0, 1.0), np.float64),
+            doubt=parts[0].doubt,
+            content=parts[0].content,
+            parts=parts,
+            weights=weights,
+        )
 
-    def learn(self, new: Sequence[Observation]) -> None:
+    def learn(self, before: MixedBelief, new: Sequence[Observation]) -> None:
         """Score the predictions that were made before these outcomes."""
-        if self._last is None:
-            return
         for item in new:
-            hit, pair = float(item.outcome > 0), self._last[:, self.grid.index(item.cell)]
-            own, plain = (log_likelihood(hit, float(p), floor=0.02) for p in pair)
-            self._log.append((own, plain))
+            hit, cell = float(item.outcome > 0), self.grid.index(item.cell)
+            told = [float(part.probability[cell]) for part in before.parts]
+            self._log.append(np.array([log_likelihood(hit, p, floor=0.02) for p in told]))
 
-    def history(self) -> NDArray[np.float64]:
-        """(n, 2) log-likelihoods so far."""
-        return np.asarray(self._log, np.float64).reshape(-1, 2)
+    def history(self) -> Array:
+        """(n, count) log-likelihoods so far."""
+        return np.asarray(self._log, np.float64).reshape(-1, self.count)
 
-    def restore(self, history: NDArray[np.float64]) -> None:
+    def restore(self, history: Array) -> None:
         """Go on from a saved history."""
-        self._log = [(float(a), float(b)) for a, b in history]
-        self._last = None
+        self._log = list(np.array(history, np.float64).reshape(-1, self.count))

@@ -92,6 +92,14 @@ class Ranker(Protocol[B_contra]):
 
 
 @dataclass(frozen=True)
+class Likely:
+    """The most likely cell."""
+
+    def order(self, belief: Belief, available: NDArray[np.bool_], progress: Progress) -> Ranking:
+        return Ranking(belief.probability, "likely")
+
+
+@dataclass(frozen=True)
 class Foraging:
     """The foraging rule.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,12 +11,28 @@ import pytest
 from engram import Grid, Observation
 from engram.observation import Observations
 from engram.policies.forecast import Belief, Forecaster
+from engram.policies.imagination import DrawPlan, Imagination
+from engram.policies.mixing import EvidenceMixture
 from engram.policies.process import LookAhead, ProcessForecaster, SpreadTies
 from engram.policies.ranking import Progress
+from engram.policies.remembering import MemoryForecaster, Remembering
+from engram.testing import tiny_memory
 
 GRID = Grid(8, 8)
+MEMORY = tiny_memory(1, conditioned=True)
 
-MAKERS: dict[str, Callable[[], Forecaster[Belief]]] = {"process": lambda: ProcessForecaster(GRID)}
+
+def memories(h: bool = True) -> MemoryForecaster:
+    """Both memories, h learning after every fourth measurement."""
+    imagination = Imagination(GRID, DrawPlan(particles=2, steps=1), 0, 40)
+    plan = Remembering(h, 1.0, frozenset(range(4, 40, 4)), views=1)
+    return MemoryForecaster(MEMORY, imagination, ProcessForecaster(GRID), plan)
+
+
+MAKERS: dict[str, Callable[[], Forecaster[Any]]] = {
+    "process": lambda: ProcessForecaster(GRID),
+    "memory": memories,
+}
 forecasters = pytest.mark.parametrize("name", list(MAKERS))
 
 
@@ -69,3 +86,56 @@ def test_the_look_ahead_ranks_a_belief_as_it_was_when_more_is_known() -> None:
     again = ahead.order(before, some.available, progress)
     assert ranked.why == "look-ahead"
     assert np.array_equal(ranked.total, again.total)
+
+
+@forecasters
+def test_what_was_learnt_is_kept_and_taken_up_again(name: str) -> None:
+    forecaster, other = MAKERS[name](), MAKERS[name]()
+    records = []
+    for count in range(12):
+        before, after = forecaster.belief(measured(count)), measured(count + 1)
+        records.append(forecaster.learn(before, after.items[-1:], after))
+    due = [3, 7, 11] if name == "memory" else []
+    assert [i for i, record in enumerate(records) if record is not None] == due
+    if due:
+        assert not same(forecaster.belief(measured(12)), other.belief(measured(12)))
+    other.restore(measured(12), forecaster.state())
+    assert same(forecaster.belief(measured(12)), other.belief(measured(12)))
+
+
+def test_h_is_told_what_was_believed_before_the_outcome() -> None:
+    forecaster = memories()
+    before, after = forecaster.belief(measured(5)), measured(7)
+    forecaster.belief(after)  # somebody looks in between
+    forecaster.learn(before, after.items[5:], after)
+    rows = forecaster.state()["h/rows"].numpy()
+    cells = [GRID.index(item.cell) for item in after.items[5:]]
+    assert np.array_equal(rows, before.features[cells])
+
+
+def test_the_tilt_is_what_h_adds() -> None:
+    tilted, plain = memories().belief(measured(6)), memories(h=False).belief(measured(6))
+    assert np.array_equal(tilted.own, plain.probability)
+    assert np.array_equal(tilted.tilt, tilted.probability - plain.probability)
+    assert tilted.tilt.any()
+    assert not plain.tilt.any()
+
+
+def test_any_number_of_predictors_is_mixed_by_evidence() -> None:
+    """Weights are proportional to exp of the faded evidence; the first starts e^2 ahead."""
+    chances = np.array([0.9, 0.5, 0.2])
+    parts = [Belief(probability=np.full(64, p), doubt=np.full(64, p)) for p in chances]
+    mixture = EvidenceMixture(GRID, count=3)
+    hits = [item.outcome for item in measured(7)]
+    for item in measured(7):
+        mixture.learn(mixture.mixed(*parts), [item])
+    logs = [np.log(chances if hit else 1 - chances) for hit in hits]
+    total = sum(log * 0.98 ** (6 - i) for i, log in enumerate(logs)) + np.array([2.0, 0, 0])
+    weights = np.exp(total) / np.exp(total).sum()
+    mixed = mixture.mixed(*parts)
+    assert mixed.weights == pytest.approx(weights)
+    assert mixed.probability == pytest.approx(np.full(64, weights @ chances))
+    assert np.array_equal(mixed.doubt, parts[0].doubt)
+    again = EvidenceMixture(GRID, count=3)
+    again.restore(mixture.history())
+    assert np.array_equal(again.weights(), mixture.weights())

@@ -9,6 +9,7 @@ import pytest
 
 from engram import Grid, Observation, Observations
 from engram.memory.layers import MAP, PHOTO, PRESENCE
+from engram.policies.forecast import Belief
 from engram.policies.habits import KINDS, Habits, file_of, habits_for, made_by, usual
 from engram.policies.mixing import EvidenceMixture
 from engram.policies.outcome_h import OutcomeTransform, most_likely
@@ -165,12 +166,12 @@ def test_a_rolled_back_state_is_a_round_trip() -> None:
 def test_a_useless_memory_loses_its_weight() -> None:
     grid = Grid(8, 8)
     mixture = EvidenceMixture(grid)
-    wrong, right = np.full(64, 0.95), np.full(64, 0.1)
+    wrong, right = (Belief(probability=np.full(64, p), doubt=np.zeros(64)) for p in (0.95, 0.1))
     assert mixture.weights()[0] > 0.8
     for i in range(12):
         mixed = mixture.mixed(wrong, right)
-        assert ((mixed >= 0) & (mixed <= 1)).all()
-        mixture.learn([Observation.checked(grid, grid.at(i), 0.0, 0.0)])
+        assert ((mixed.probability >= 0) & (mixed.probability <= 1)).all()
+        mixture.learn(mixed, [Observation.checked(grid, grid.at(i), 0.0, 0.0)])
     assert mixture.weights()[0] < 0.01
     again = EvidenceMixture(grid)
     again.restore(mixture.history())

@@ -1,0 +1,156 @@
+r"""Permanent and transient memory together, as a forecaster.
+
+* E-step. The mask-conditioned permanent memory is told the measurements; its estimate at full
+  noise is the posterior mean of the area in one evaluation, averaged over the symmetries of a
+  square. An affine reward turns it into the probability of target of every cell.
+* M-step. The transient memory tilts those probabilities and learns by maximising the evidence
+  of the measurements (``outcome_h``). Updates that predict worse than none are rolled back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from engram.grid import Grid
+from engram.memory.denoiser import CountedDenoiser, Denoiser
+from engram.memory.permanent import PermanentMemory
+from engram.memory.transient import ShiftedDenoiser
+from engram.observation import Observation, Observations
+from engram.policies.forecast import Array, Belief
+from engram.policies.habits import habits_for
+from engram.policies.imagination import Imagination, evidence_of
+from engram.policies.outcome_h import OutcomeTransform
+from engram.policies.process import ProcessForecaster
+from engram.posterior import Evidence
+from engram.reward import AffineReward, presence_prior
+from engram.symmetry import TURNS, turned, turned_back
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MemoryBelief(Belief):
+    """What both memories believe; doubt is the spatial model's.
+
+    own      : (n_cells,) probability of target as the permanent memory has it, before h
+    features : (n_cells, k) what h saw of every cell
+    """
+
+    own: Array
+    features: Array
+
+    @property
+    def tilt(self) -> Array:
+        """(n_cells,) what h adds to the probability."""
+        return self.probability - self.own
+
+
+@dataclass(frozen=True)
+class Remembering:
+    """How both memories are used.
+
+    h       : whether h tilts;  strength : how firmly it is held to its habits
+    updates : numbers of measurements after which it learns
+    views   : symmetries averaged in the mean, 1 or 8
+    """
+
+    h: bool
+    strength: float
+    updates: frozenset[int]
+    views: int
+
+
+class MemoryForecaster:
+    """Memory, reward and h.
+
+    spatial : the plain spatial model that h sees beside the memory
+    """
+
+    def __init__(
+        self,
+        memory: PermanentMemory,
+        imagination: Imagination,
+        spatial: ProcessForecaster,
+        plan: Remembering,
+    ) -> None:
+        self.grid: Grid = imagination.grid
+        self.frozen = CountedDenoiser(memory)
+        self.imagination, self.spatial, self.plan = imagination, spatial, plan
+        layers = memory.card.layers
+        self.reward = AffineReward(self.grid.channels, prior=presence_prior(layers))
+        self.transient = OutcomeTransform(self.grid, plan.strength, habits_for(layers))
+
+    def belief(self, observations: Observations) -> MemoryBelief:
+        mean = self._posterior_mean(evidence_of(observations))
+        own = self.reward.predict(self.imagination.cells(mean)[0])
+        spatial = self.spatial.belief(observations)
+        beside = (spatial.probability, spatial.doubt)
+        features = self.transient.features(own, beside, observations)
+        return MemoryBelief(
+            probability=self.transient.apply(features) if self.plan.h else own,
+            doubt=spatial.doubt,
+            content=self.imagination.in_range(mean[0]),
+            own=own,
+            features=features,
+        )
+
+    def _posterior_mean(self, evidence: Evidence) -> Tensor:
+        """(1, C, H, W) by one evaluation, averaged over symmetries."""
+        if self.plan.views == 1 or self.grid.height != self.grid.width:
+            return self.imagination.mean(self.frozen, evidence)
+        parts = (evidence.values, evidence.mask, evidence.sigma)
+        views = Evidence(*(torch.cat([turned(p, k) for k in range(TURNS)]) for p in parts))
+        means = self.imagination.mean(self.frozen, views)
+        back = [turned_back(means[k : k + 1], k) for k in range(TURNS)]
+        return torch.cat(back).mean(dim=0, keepdim=True)
+
+    # -- samples ---------------------------------------------------------------------------
+
+    def composite(self, belief: MemoryBelief) -> Denoiser:
+        """Both memories as one denoiser: h's change of the outcome, as a change of content."""
+        tilt = belief.tilt
+        if not tilt.any():
+            return self.frozen
+        weights = self.reward.weights
+        per_unit = weights / max(float(weights @ weights), 0.05)
+        table = np.stack([self.grid.pixels(tilt.astype(np.float32)) * w for w in per_unit])
+        shift = torch.from_numpy(np.clip(table, -2, 2).astype(np.float32))[None]
+        return ShiftedDenoiser(self.frozen, shift)
+
+    def samples(self, belief: MemoryBelief, observations: Observations) -> Tensor:
+        """Particles (P, C, H, W) in model units; drawn once for the same measurements."""
+        return self.imagination.imagine(self.composite(belief), observations)
+
+    # -- learning --------------------------------------------------------------------------
+
+    def learn(
+        self, before: MemoryBelief, new: Sequence[Observation], observations: Observations
+    ) -> dict[str, Any] | None:
+        """The reward, and h where an update is due."""
+        self._learn_reward(observations)
+        self.transient.note(before.features, new)
+        t = len(observations)
+        if not any(t - len(new) < due <= t for due in self.plan.updates):
+            return None
+        judged = self.transient.update(t)
+        return None if judged is None else vars(judged)
+
+    def _learn_reward(self, observations: Observations) -> None:
+        contents = self.grid.to_model(observations.contents)
+        self.reward.update(contents, (observations.outcomes > 0).astype(float))
+
+    def state(self) -> dict[str, Tensor]:
+        """h and the kept particles; the reward follows from the measurements."""
+        out = {f"h/{k}": torch.from_numpy(np.array(v)) for k, v in self.transient.state().items()}
+        return out | {f"draws/{k}": v for k, v in self.imagination.state().items()}
+
+    def restore(self, observations: Observations, state: dict[str, Tensor]) -> None:
+        arrays = {k[2:]: v.numpy() for k, v in state.items() if k.startswith("h/")}
+        self.transient.restore(arrays)
+        self.imagination.restore({k[6:]: v for k, v in state.items() if k.startswith("draws/")})
+        if len(observations):
+            self._learn_reward(observations)
