@@ -40,7 +40,7 @@ from engram.spatial import SpatialModel
 
 Array = NDArray[np.float64]
 
-PAPER_DRAWS = DrawPlan(particles=16, guidance="dps", steps=30, trajectory="fresh")
+PAPER_DRAWS = DrawPlan(particles=8, guidance="mmps", steps=6, trajectory="warm", refresh_steps=3)
 FAST_DRAWS = DrawPlan(particles=16, guidance="amortised", steps=8, trajectory="warm")
 
 
@@ -57,7 +57,7 @@ class _Kept(Protocol):
 
 @dataclass(frozen=True)
 class PaperSettings:
-    """Settings of a search by the paper's scores.
+    """Settings of a search by the paper's scores; the defaults are the ``paper`` preset.
 
     a : exploration factor of appendix G;  sigma : sigma_x of Eq. 9, in model units
     rule : how cells are ranked (``ranking``);  exploit_only : Eq. 11 instead of Eq. 12
@@ -79,10 +79,10 @@ class PaperSettings:
     reward: str = "network"
     presence: bool = False
     h: bool = False
-    lesson: str = "posterior"
+    lesson: str = "prior"
     rollback: bool = False
     schedule: UpdateSchedule = field(default_factory=UpdateSchedule)
-    adapt: AdaptPlan = field(default_factory=AdaptPlan)
+    adapt: AdaptPlan = field(default_factory=lambda: AdaptPlan(m_steps=20, batch=8))
 
     def __post_init__(self) -> None:
         checked_rule(self.rule)
