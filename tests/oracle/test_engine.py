@@ -115,6 +115,8 @@ def test_without_guard_or_h_the_probability_is_that_of_one_part(seed: int) -> No
     stage = reference.stages[3]
     np.testing.assert_allclose(alone.current_scores().probability, stage.own, atol=2e-5)
     np.testing.assert_allclose(tilted.current_scores().probability, stage.tilted, atol=1e-4)
+    assert alone.suggest()[0].tilt is None
+    assert alone.suggest()[0].weights == {"memory": 1.0}
 
 
 @tasks
@@ -176,7 +178,13 @@ def test_cells_are_ranked_by_the_rule_that_applies(
     best = free[np.argmax(worth[free])]
     second = np.sort(worth[free])[-2]
     assert worth[best] - second > 5e-4  # no draw
-    assert policy.suggest()[0].cell == policy.grid.at(int(best))
+    pick = policy.suggest()[0]
+    assert pick.cell == policy.grid.at(int(best))
+    assert pick.rule == rule
+    assert pick.weights == pytest.approx(
+        {"memory": stage.mixture, "process": 1 - stage.mixture}, abs=2e-4
+    )
+    assert pick.tilt == pytest.approx(stage.tilted[best] - stage.own[best], abs=2e-4)
 
 
 def test_a_memory_that_misled_leaves_the_ranking_to_the_look_ahead() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,7 +75,7 @@ def decide(state: State, policy: Policy, wish: Wish, at: float) -> list[Suggesti
         )[0]
         index = grid.index(best.cell)
         terms = {**best.terms, "worth": float(ranking[index])}
-        picks.append(Suggestion(best.cell, int(place[index]), terms))
+        picks.append(replace(best, rank=int(place[index]), terms=terms))
         pending = [*pending, best.cell]
         available[index] = False
         left -= price[index]

@@ -28,6 +28,17 @@ SAMPLES = 4
 """Samples of the area of which the picture shows the neighbourhood."""
 
 
+RULES = {
+    "likely": "the chance of target",
+    "frontier": "no cell was likely enough to follow, so doubt counted beside the chance of target",
+    "last": "the chance of target, since the last measurements are not spent on doubt",
+    "bound": "the expected outcome with a bonus for doubt",
+    "look-ahead": "the finds to be expected with the budget left, by the spatial model",
+    "eq12": "exploration and exploitation, weighed by alpha",
+}
+"""What the rules that make a score rank by (``policies.ranking``)."""
+
+
 def describe(
     state: State, policy: Policy, picks: list[Suggestion], wish: Wish, at: float
 ) -> list[dict[str, Any]]:
@@ -62,6 +73,9 @@ def describe(
             "cell": list(pick.cell),
             "rank": pick.rank,
             "terms": pick.terms,
+            "rule": pick.rule,
+            "weights": pick.weights,
+            "tilt": pick.tilt,
             "cost": float(cost[state.grid.index(pick.cell)]),
             "expected_outcome": float(view.scores.probability[state.grid.index(pick.cell)]),
             "expected_content": _expected_content(state.grid, view, pick),
@@ -133,12 +147,13 @@ def in_words(explanation: dict[str, Any]) -> str:
         f"Score {terms['total']:.4g}"
         + (
             f" at alpha {terms['alpha']:.3f}: "
-            if mixes(terms)
+            if _weighs(explanation)
             else ". Terms that say more of the cell and do not make its score: "
         )
         + f"exploration {terms['exploration']:.4g}, exploitation {terms['exploitation']:.4g} "
         f"(likelihood {terms['likelihood']:.4g}, reward {terms['reward']:.4g}).",
     ]
+    lines += _made_by(explanation)
     if explanation["out"]:
         cells = ", ".join(f"({r}, {c})" for r, c in explanation["out"])
         lines.append(f"Already out then: {cells}.")
@@ -149,6 +164,25 @@ def in_words(explanation: dict[str, Any]) -> str:
         )
         lines.append(f"Runners-up by score: {cells}.")
     return "\n".join(lines)
+
+
+def _weighs(explanation: dict[str, Any]) -> bool:
+    """Whether the score is Eq. 12 of its terms; explanations of before rules were kept may tell."""
+    rule = explanation.get("rule")
+    return rule == "eq12" if rule else mixes(explanation["terms"])
+
+
+def _made_by(explanation: dict[str, Any]) -> list[str]:
+    """Rule, mixture and tilt, as far as they were kept."""
+    lines = []
+    rule, tilt = explanation.get("rule"), explanation.get("tilt")
+    if rule:
+        lines.append(f"Rule of the score: {rule} ({RULES.get(rule, 'as the policy says')}).")
+    weights = [f"{name} {weight:.2f}" for name, weight in explanation.get("weights", {}).items()]
+    if weights:
+        moved = "" if tilt is None else f"; h moved the memory's chance by {tilt:+.3f}"
+        lines.append(f"The chance weighs {', '.join(weights)}{moved}.")
+    return lines
 
 
 def draw(explanation: dict[str, Any], path: Path) -> None:

@@ -21,22 +21,39 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A cell to measure next and every term of its score."""
+    """A cell to measure next, every term of its score, and what made it.
+
+    rule    : which rule made the score (``Answer.rule``)
+    weights : what each forecaster counted in the mixture, by name
+    tilt    : what h added to the chance of target of the cell, or None
+    """
 
     cell: Cell
     rank: int
     terms: dict[str, float]
+    rule: str = ""
+    weights: dict[str, float] = field(default_factory=dict)
+    tilt: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
     """What a policy makes of its measurements, before the next outcome is known.
 
-    rule : which rule ranks the cells (``ranking.Ranking.why``); empty where a policy has but one
+    rule    : which rule made the total (``ranking.Ranking.why``); empty where a policy does not say
+    weights : what each forecaster counts in the mixture, by name; empty where nothing is mixed
+    tilt    : (n_cells,) what h adds to the chance of target, or None without h
     """
 
     scores: Scores
     rule: str = ""
+    weights: dict[str, float] = field(default_factory=dict)
+    tilt: NDArray[np.float64] | None = None
+
+    def suggestion(self, cell: Cell, index: int, rank: int) -> Suggestion:
+        """A cell (flat index) with all that is known of how it came to be suggested."""
+        tilt = None if self.tilt is None else float(self.tilt[index])
+        return Suggestion(cell, rank, self.scores.of(index), self.rule, self.weights, tilt)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,12 +171,12 @@ class Policy(ABC):
         available = self.observations.available.copy()
         taken = [self.grid.index(cell) for cell in pending]
         available[[*taken, *(self.grid.index(cell) for cell in exclude)]] = False
-        scores = self.current_scores()
-        total = _damped(self.grid, scores.total if worth is None else worth, taken)
+        answer = self.current()
+        total = _damped(self.grid, answer.scores.total if worth is None else worth, taken)
         picks: list[Suggestion] = []
         while len(picks) < n and available.any():
             index = best_cells(total, available)[0]
-            picks.append(Suggestion(self.grid.at(index), len(picks) + 1, scores.of(index)))
+            picks.append(answer.suggestion(self.grid.at(index), index, len(picks) + 1))
             available[index] = False
             if len(picks) < n:
                 total = _damped(self.grid, total, [index])

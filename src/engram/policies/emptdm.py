@@ -147,6 +147,8 @@ class EmPtdm(Policy):
         return Query(
             scores,
             ranking.why,
+            dict(zip(("memory", "process"), mixed.weights.tolist(), strict=False)),
+            memory.tilt if self.settings.h else None,
             memory=memory,
             process=process,
             mixed=mixed,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from engram.campaign import draw, history, in_words, status
+from engram.campaign import draw, history, in_words, status, verify
 from engram.campaign.export import in_words as event_in_words
 from engram.errors import InputError
 from engram.grid import Grid
@@ -61,6 +61,42 @@ def test_words_tell_a_mixed_score_from_another(create):
     assert "Score 2 at alpha 0.500: exploration 3, exploitation 1" in mixed
     other = in_words({**explanation, "terms": {**terms, "total": 0.4}})
     assert "Score 0.4. Terms that say more of the cell and do not make its score: expl" in other
+
+
+@pytest.mark.parametrize(("rule", "mixed"), [("eq12", True), ("frontier", False), ("", True)])
+def test_words_follow_the_rule_that_was_kept_not_the_numbers(create, rule, mixed):
+    """All terms are 1, so any total may look like Eq. 12; a rule that is known settles it."""
+    campaign = create()
+    explanation = campaign.explain(campaign.ask(1)[0].query)
+    terms = dict.fromkeys(explanation["terms"], 1.0)
+    words = in_words({**explanation, "terms": terms, "rule": rule})
+    assert ("at alpha" in words) == mixed
+    terms["total"] = 5.0
+    words = in_words({**explanation, "terms": terms, "rule": rule})
+    assert ("at alpha" in words) == (rule == "eq12")
+    assert ("Rule of the score" in words) == bool(rule)
+
+
+def test_an_explanation_keeps_the_rule_and_the_log_its_terms(create, reopen):
+    campaign = create(policy="gp[acquisition=foraging]")
+    campaign.tell((4, 4), 0.0)
+    query = campaign.ask(1)[0]
+    explanation = reopen().explain(query.query)
+    assert explanation["rule"] == campaign.policy().current().rule == "frontier"
+    assert "Rule of the score: frontier (no cell was likely enough" in in_words(explanation)
+    assert not {"rule", "weights", "tilt"} & set(query.terms)
+    old = {k: v for k, v in explanation.items() if k not in ("rule", "weights", "tilt")}
+    assert "Rule of the score" not in in_words(old)
+    assert not verify(reopen()).faults
+
+
+def test_words_say_what_was_mixed_and_what_h_did(create):
+    campaign = create()
+    explanation = campaign.explain(campaign.ask(1)[0].query)
+    made = {"weights": {"memory": 0.75, "process": 0.25}, "tilt": -0.0312}
+    words = in_words({**explanation, **made})
+    assert "weighs memory 0.75, process 0.25; h moved the memory's chance by -0.031." in words
+    assert "h moved" not in in_words({**explanation, **made, "tilt": None})
 
 
 def test_unknown_query(create):
