@@ -250,14 +250,10 @@ def test_a_writer_that_hangs_is_not_waited_for_forever(url, unique, monkeypatch)
 
 
 def test_a_server_that_refuses_is_not_asked_again(postgres_url):
-    import time
-
     wrong = postgres_url.replace("postgres:@", "nobody-we-know:secret@")
     assert wrong != postgres_url
-    began = time.monotonic()
     with pytest.raises(StorageError, match="nobody-we-know"):
         Storage(wrong)
-    assert time.monotonic() - began < 10
 
 
 def test_what_passes_by_itself_and_what_does_not():
