@@ -6,12 +6,13 @@ from engram.campaign.campaign import RETRY_AFTER, Campaign
 from engram.campaign.explain import draw, in_words
 from engram.campaign.export import export, history
 from engram.campaign.log import Receipt
-from engram.campaign.model import DamagedError, Event, Query, Spec, StaleError, StorageError
+from engram.campaign.model import Event, Query, Spec, StaleError, StorageError
 from engram.campaign.remaining import Remaining, remaining
 from engram.campaign.start import create_campaign, default_policy, open_campaign
 from engram.campaign.status import status
 from engram.campaign.storage import Storage
 from engram.campaign.verify import Verification, verify
+from engram.errors import DamagedError
 
 __all__ = [
     "RETRY_AFTER",

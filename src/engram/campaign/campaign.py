@@ -19,7 +19,6 @@ from engram.campaign.files import default_content, read_tells
 from engram.campaign.log import CampaignLog, Entry, Receipt, request_key
 from engram.campaign.model import (
     RANKINGS,
-    DamagedError,
     Event,
     Query,
     canonical,
@@ -30,7 +29,13 @@ from engram.campaign.model import (
     observation_to_dict,
 )
 from engram.campaign.state import State
-from engram.errors import InputError
+from engram.errors import (
+    ConflictError,
+    DamagedError,
+    ExhaustedError,
+    InputError,
+    NotFoundError,
+)
 from engram.grid import Cell
 from engram.observation import Observation
 from engram.policies.base import Suggestion
@@ -177,7 +182,7 @@ class Campaign(CampaignLog):
         self.refresh()
         known = self.state.queries.get(query)
         if known is None:
-            raise InputError(
+            raise NotFoundError(
                 f"there is no query {query}; the campaign has {len(self.state.queries)} so far"
             )
         kept = self.storage.detail(self.row, known.seq)
@@ -242,7 +247,7 @@ class Campaign(CampaignLog):
                 if observation.cell not in out:
                     left -= state.spec.cost_of(index)
                 if left < -SLACK:
-                    raise InputError(
+                    raise ExhaustedError(
                         f"{label}cell {show(observation.cell)}: no budget left for a cell that is "
                         f"not out ({state.budget_left(at):g} of {state.budget:g} left); extend it, "
                         "or fail a cell that is out"
@@ -277,7 +282,7 @@ class Campaign(CampaignLog):
             self.refresh()
             known = self.state.queries.get(query)
             if known is None:
-                raise InputError(f"there is no query {query} in this campaign")
+                raise NotFoundError(f"there is no query {query} in this campaign")
             cell = known.cell
         assert cell is not None
         target = [int(v) for v in self.grid.at(self.grid.index(cell))]
@@ -285,9 +290,11 @@ class Campaign(CampaignLog):
 
         def prepare(state: State, at: float) -> Entry:
             if state.grid.index(cell) in state.measurements:
-                raise InputError(f"cell {show(cell)} was measured; retract the measurement instead")
+                raise ConflictError(
+                    f"cell {show(cell)} was measured; retract the measurement instead"
+                )
             if query is not None and state.queries[query].state == "failed":
-                raise InputError(f"query {query} was marked failed already")
+                raise ConflictError(f"query {query} was marked failed already")
             return Entry(request)
 
         return self._request("fail", by, key, request, prepare)
@@ -348,11 +355,11 @@ class Campaign(CampaignLog):
         def check(state: State, at: float, cell: Cell) -> None:
             index = state.grid.index(cell)
             if state.is_closed(index):
-                raise InputError(f"cell {show(cell)} is closed already")
+                raise ConflictError(f"cell {show(cell)} is closed already")
             if index in state.measurements:
-                raise InputError(f"cell {show(cell)} was measured; there is nothing to close")
+                raise ConflictError(f"cell {show(cell)} was measured; there is nothing to close")
             if cell in state.pending(at):
-                raise InputError(f"cell {show(cell)} is out; mark it failed (never) instead")
+                raise ConflictError(f"cell {show(cell)} is out; mark it failed (never) instead")
 
         return self._cells("close", cells, reason, by, key, check)
 
@@ -364,7 +371,7 @@ class Campaign(CampaignLog):
         def check(state: State, at: float, cell: Cell) -> None:
             index = state.grid.index(cell)
             if not state.is_closed(index) and index not in state.waits(at):
-                raise InputError(f"cell {show(cell)} is open already")
+                raise ConflictError(f"cell {show(cell)} is open already")
 
         return self._cells("open", cells, reason, by, key, check)
 

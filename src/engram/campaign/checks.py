@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from engram.campaign.files import default_content
 from engram.campaign.model import Measurement
 from engram.campaign.state import State
-from engram.errors import InputError, shown
+from engram.errors import ConflictError, InputError, NotFoundError, shown
 from engram.grid import Cell, Grid
 from engram.observation import Observation
 
@@ -35,18 +35,18 @@ def show(cell: Cell) -> str:
 def measured(state: State, cell: Cell) -> Measurement:
     found = state.measurements.get(state.grid.index(cell))
     if found is None:
-        raise InputError(f"cell {show(cell)} has no measurement in force")
+        raise NotFoundError(f"cell {show(cell)} has no measurement in force")
     return found
 
 
 def check_tell(state: State, cell: Cell, seen: set[int], label: str) -> int:
     index = state.grid.index(cell)
     if index in state.measurements:
-        raise InputError(f"{label}cell {show(cell)} was measured already; correct it instead")
+        raise ConflictError(f"{label}cell {show(cell)} was measured already; correct it instead")
     if index in seen:
         raise InputError(f"{label}cell {show(cell)} is given twice")
     if state.is_closed(index):
-        raise InputError(f"{label}cell {show(cell)} is closed; open it first")
+        raise ConflictError(f"{label}cell {show(cell)} is closed; open it first")
     return index
 
 

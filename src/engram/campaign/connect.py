@@ -14,7 +14,7 @@ from sqlalchemy.engine import URL, Connection, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import NullPool
 
-from engram.errors import InputError
+from engram.errors import UnavailableError
 
 BUSY_SECONDS = 60.0
 """How long a writer waits for others before it gives up."""
@@ -82,7 +82,7 @@ def server_engine(url: URL) -> Engine:
     try:
         engine = sa.create_engine(url, poolclass=NullPool, connect_args=wanted)
     except ModuleNotFoundError as error:
-        raise InputError(
+        raise UnavailableError(
             "PostgreSQL needs the psycopg package: pip install 'engram[postgres]'"
         ) from error
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engram.campaign.state import State
-from engram.errors import InputError
+from engram.errors import ExhaustedError
 from engram.grid import Cell
 from engram.policies.base import Policy, Suggestion
 
@@ -54,7 +54,7 @@ def check_wish(state: State, wish: Wish, at: float) -> None:
     total = np.cumsum(np.sort(prices(state)[available]))
     enough = int(np.searchsorted(total, state.budget_left(at) + SLACK, side="right"))
     if wish.n > enough:
-        raise InputError(_why_not(state, wish.n, enough, at, enough < len(total)))
+        raise ExhaustedError(_why_not(state, wish.n, enough, at, enough < len(total)))
 
 
 def decide(state: State, policy: Policy, wish: Wish, at: float) -> list[Suggestion]:
@@ -69,7 +69,7 @@ def decide(state: State, policy: Policy, wish: Wish, at: float) -> list[Suggesti
     for _ in range(wish.n):
         shut = ~available | (price > left + SLACK)
         if shut.all():
-            raise InputError(_why_not(state, wish.n, len(picks), at, bool(available.any())))
+            raise ExhaustedError(_why_not(state, wish.n, len(picks), at, bool(available.any())))
         best = policy.suggest(
             1, pending, exclude=[grid.at(int(i)) for i in np.flatnonzero(shut)], worth=ranking
         )[0]

@@ -13,7 +13,7 @@ from engram.campaign.artifacts import Artifacts
 from engram.campaign.fits import check_fits
 from engram.campaign.model import Spec
 from engram.campaign.state import State
-from engram.errors import InputError
+from engram.errors import ConflictError
 from engram.observation import Observations
 from engram.policies import POLICIES, make_policy
 from engram.policies.base import Policy, PolicyLog
@@ -35,7 +35,7 @@ def load_prior(spec: Spec) -> list[PermanentMemory] | None:
 
     present = fingerprint(spec.prior)
     if present != spec.prior_sha256:
-        raise InputError(
+        raise ConflictError(
             f"memory {spec.prior!r} has changed since the campaign was created (its hash is "
             f"{present[:12]}, the campaign needs {spec.prior_sha256[:12]}); bring the "
             "old file back or create a new campaign"

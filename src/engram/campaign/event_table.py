@@ -12,7 +12,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, RowMapping
 
 from engram.campaign import schema
-from engram.campaign.model import DamagedError, Event, StaleError, canonical
+from engram.campaign.model import Event, StaleError, canonical
+from engram.errors import DamagedError
 
 _EVENTS = sa.select(
     *(schema.events.c[name] for name in ("seq", "kind", "at", "who", "key", "payload", "hash"))

@@ -15,7 +15,7 @@ from engram.campaign.model import Event, StaleError
 from engram.campaign.snapshot import Snapshots
 from engram.campaign.state import State
 from engram.campaign.storage import Storage
-from engram.errors import InputError
+from engram.errors import ConflictError, InputError
 from engram.grid import Grid
 from engram.policies.base import Policy
 
@@ -175,7 +175,7 @@ def _check_same(known: Event, kind: str, who: str, request: dict[str, Any]) -> N
     if same and (kind != "ask" or known.who == who):
         return
     by = f" by {known.who!r}" if known.who else ""
-    raise InputError(
+    raise ConflictError(
         f"key {known.key!r} was used for another request (event {known.seq}, {known.kind}{by}); "
         "use a new key"
     )

@@ -7,12 +7,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.errors import EngramError, InputError
+from engram.errors import InputError, Kind, NewerError, UnavailableError
 from engram.grid import DEAREST, Cell, Grid
 from engram.observation import Observation
 
@@ -38,20 +38,20 @@ LONGEST = 100 * 366 * 86400.0
 """The longest lease or wait, in seconds."""
 
 
-class DamagedError(EngramError):
-    """The log cannot be what was written: the message names the event and what is wrong."""
-
-
-class StorageError(EngramError):
+class StorageError(UnavailableError):
     """The database could not be read or written; nothing of the request was kept."""
+
+
+class BrokenFileError(StorageError):
+    """The file of a database is not one, or is damaged."""
+
+    kind: ClassVar[Kind] = "damaged"
 
 
 class StaleError(StorageError):
     """The database does not have the log that was read from it before."""
 
-
-class NewerError(InputError):
-    """Written by a later version of engram."""
+    kind: ClassVar[Kind] = "conflict"
 
 
 def canonical(data: Any) -> str:

@@ -17,7 +17,7 @@ from sqlalchemy import (
     select,
 )
 
-from engram.errors import InputError
+from engram.errors import NewerError
 
 VERSION = 1
 """Raised with every change of the tables; a database of a higher version is refused."""
@@ -64,7 +64,7 @@ def ensure(connection: Connection, *, create: bool) -> bool:
         return create
     found = connection.execute(select(schema.c.version)).scalar_one_or_none()
     if not isinstance(found, int) or found > VERSION:
-        raise InputError(
+        raise NewerError(
             f"this database has schema version {found}; this version of engram reads up to "
             f"{VERSION}: update engram"
         )

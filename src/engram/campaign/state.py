@@ -17,10 +17,8 @@ from engram._version import __version__
 from engram.campaign.model import (
     KINDS,
     LARGEST,
-    DamagedError,
     Event,
     Measurement,
-    NewerError,
     Query,
     Spec,
     canonical,
@@ -30,7 +28,7 @@ from engram.campaign.model import (
     observation_to_dict,
 )
 from engram.campaign.timeline import Span, Timeline
-from engram.errors import InputError
+from engram.errors import DamagedError, InputError, NewerError
 from engram.grid import Cell, Grid
 from engram.observation import Observation
 from engram.policies.habits import fingerprint

@@ -18,6 +18,7 @@ Every block has a connection of its own: campaigns last for days, connections ne
 
 from __future__ import annotations
 
+import sqlite3
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -41,9 +42,9 @@ from engram.campaign.event_table import (
     parsed,
     server_time,
 )
-from engram.campaign.model import Event, StorageError
+from engram.campaign.model import BrokenFileError, Event, StorageError
 from engram.campaign.place import default_url, home, parse_url, shown_place, without_secrets
-from engram.errors import InputError
+from engram.errors import ConflictError, NotFoundError
 
 Result = TypeVar("Result")
 
@@ -124,10 +125,12 @@ class Storage:
 
     def _error(self, error: Exception) -> StorageError:
         cause = getattr(error, "orig", None) or error
+        broken = type(cause) is sqlite3.DatabaseError or isinstance(cause, UnicodeDecodeError)
         if isinstance(cause, UnicodeDecodeError):
             cause = "the file is damaged: what describes its tables is not text"
         reason = without_secrets(" ".join(str(cause).split()), self.url)
-        return StorageError(f"database {self.place}: {reason}; nothing of this request was kept")
+        words = f"database {self.place}: {reason}; nothing of this request was kept"
+        return BrokenFileError(words) if broken else StorageError(words)
 
     # -- campaigns -----------------------------------------------------------------------
 
@@ -139,7 +142,7 @@ class Storage:
             with self._begin(write=True) as connection:
                 row = self._find(connection, name)
                 if row is not None and row.uid != uid:
-                    raise InputError(
+                    raise ConflictError(
                         f"a campaign named {name!r} exists already in this database; "
                         "choose another name"
                     )
@@ -156,7 +159,7 @@ class Storage:
         try:
             return self._patient(work)
         except IntegrityError as error:
-            raise InputError(f"a campaign named {name!r} was created just now") from error
+            raise ConflictError(f"a campaign named {name!r} was created just now") from error
 
     def campaign(self, name: str) -> CampaignRow:
         """The campaign of this name."""
@@ -165,7 +168,7 @@ class Storage:
             row = self._read(lambda connection: self._find(connection, name))
         if row is None:
             known = ", ".join(r.name for r in self.campaigns()) or "(none yet)"
-            raise InputError(f"no campaign named {name!r} in this database; there are: {known}")
+            raise NotFoundError(f"no campaign named {name!r} in this database; there are: {known}")
         return row
 
     @staticmethod

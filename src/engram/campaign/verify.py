@@ -10,9 +10,9 @@ import numpy as np
 from engram.campaign.campaign import Campaign
 from engram.campaign.decide import Wish, decide
 from engram.campaign.engine import Engine
-from engram.campaign.model import DamagedError, Event, canonical, digest
+from engram.campaign.model import Event, canonical, digest
 from engram.campaign.state import State
-from engram.errors import EngramError
+from engram.errors import DamagedError, EngramError
 
 TOLERANCE = 1e-4
 """Relative difference of score terms between machines that is not counted as one."""

@@ -11,7 +11,7 @@ import typer
 
 from engram.cli._common import whole_number
 from engram.cli._printing import acknowledges, say, say_json, show_table
-from engram.errors import EngramError, InputError, shown
+from engram.errors import InputError, UnavailableError, shown
 
 if TYPE_CHECKING:
     from engram.campaign import Campaign
@@ -51,7 +51,7 @@ def needs_database() -> None:
     from importlib.util import find_spec
 
     if find_spec("sqlalchemy") is None:
-        raise EngramError("campaigns need SQLAlchemy: pip install 'engram[campaign]'")
+        raise UnavailableError("campaigns need SQLAlchemy: pip install 'engram[campaign]'")
 
 
 def opened(name: str, db: str | None) -> Campaign:

@@ -89,7 +89,10 @@ def _run(given: list[str]) -> int:
     except MemoryError:
         _complain("error: not enough memory for this; choose a smaller area, or larger cells")
         return USAGE_ERROR
-    except (EngramError, OSError) as error:
+    except EngramError as error:
+        _complain(f"error: {error}")
+        return error.exit_code
+    except OSError as error:
         _complain(f"error: {error}")
         return USAGE_ERROR
     except Exception as error:
