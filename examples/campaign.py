@@ -34,11 +34,11 @@ def main(database: str) -> None:
     first = campaign.state.observations[0]
     campaign.correct(first.cell, outcome=first.outcome, noise=0.1, reason="worn lens")
     facts = status(open_campaign("season", db=database))
-    left = facts["remaining"]
-    print(f"measured {facts['told']}, found {facts['found']}")
-    print(f"still to find: {left['expected']} ({left['low']} to {left['high']})")
-    print(f"in truth: {world.targets - facts['found']}")
-    print(facts["advice"]["words"])
+    left = facts.remaining
+    print(f"measured {facts.told}, found {facts.found}")
+    print(f"still to find: {left.expected} ({left.low} to {left.high})")
+    print(f"in truth: {world.targets - facts.found}")
+    print(facts.advice.words)
     assert verify(campaign).ok
 
 

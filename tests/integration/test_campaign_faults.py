@@ -170,14 +170,14 @@ def first_version(tmp_path):
 
 def test_databases_of_the_first_version_open(first_version):
     campaign = open_campaign("fixture", db=first_version)
-    kinds = {line["kind"] for line in history(campaign)}
+    kinds = {line.kind for line in history(campaign)}
     assert kinds == {
         "create", "ask", "tell", "fail", "correct", "retract", "close", "open", "extend",
     }  # fmt: skip
-    facts = status(campaign)
+    facts = status(campaign).to_dict()
     assert (facts["told"], facts["failed"], facts["found"]) == (4, 1, 2)
     assert facts["budget"] == 15
-    assert campaign.explain(1)["picture"]["probability"]
+    assert campaign.explain(1).picture["probability"]
     assert verify(campaign).ok
     campaign.ask(1)
     assert verify(campaign).ok

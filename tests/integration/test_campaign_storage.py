@@ -17,8 +17,8 @@ from engram.campaign import (
     verify,
 )
 from engram.campaign.model import Event
-from engram.campaign.overview import overview
 from engram.campaign.place import parse_url
+from engram.campaign.status import overview
 from engram.errors import InputError
 from engram.grid import Grid
 
@@ -130,12 +130,12 @@ class TestContract:
         campaign.extend(2)
         again = open_campaign(name, db=url)
         assert len(history(again)) == 6
-        facts = status(again)
+        facts = status(again).to_dict()
         assert (facts["told"], facts["asked"], facts["failed"]) == (1, 1, 1)
         assert facts["budget_left"] == 20
-        assert again.explain(asked[2].query)["rank"] >= 1
+        assert again.explain(asked[2].query).rank >= 1
         assert verify(again).ok
-        assert name in [line["name"] for line in overview(url)]
+        assert name in [line.name for line in overview(url)]
 
 
 def test_urls():

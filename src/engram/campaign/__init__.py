@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from engram.campaign.answers import (
+    CampaignLine,
+    Explanation,
+    Exported,
+    Extended,
+    LogLine,
+    NextCell,
+    Outline,
+    Receipt,
+    Status,
+    Told,
+)
 from engram.campaign.campaign import RETRY_AFTER, Campaign
 from engram.campaign.explain import draw, in_words
 from engram.campaign.export import export, history
-from engram.campaign.log import Receipt
 from engram.campaign.model import Event, Query, Spec, StaleError, StorageError
 from engram.campaign.remaining import Remaining, remaining
 from engram.campaign.start import create_campaign, default_policy, open_campaign
-from engram.campaign.status import status
+from engram.campaign.status import outline, overview, status
 from engram.campaign.storage import Storage
 from engram.campaign.verify import Verification, verify
 from engram.errors import DamagedError
@@ -17,15 +28,24 @@ from engram.errors import DamagedError
 __all__ = [
     "RETRY_AFTER",
     "Campaign",
+    "CampaignLine",
     "DamagedError",
     "Event",
+    "Explanation",
+    "Exported",
+    "Extended",
+    "LogLine",
+    "NextCell",
+    "Outline",
     "Query",
     "Receipt",
     "Remaining",
     "Spec",
     "StaleError",
+    "Status",
     "Storage",
     "StorageError",
+    "Told",
     "Verification",
     "create_campaign",
     "default_policy",
@@ -34,6 +54,8 @@ __all__ = [
     "history",
     "in_words",
     "open_campaign",
+    "outline",
+    "overview",
     "remaining",
     "status",
     "verify",

@@ -31,23 +31,31 @@ FAIR = 0.5
 
 @dataclass(frozen=True)
 class Advice:
-    """stop: whether to; worthwhile: finds the measurements left must bring; chance: that they do;
-    looked_at: share of the area near a measurement; words: the reason."""
+    """stop: whether to; words: the reason; and, while there are measurements left, worthwhile:
+    finds they must bring; chance: that they do; looked_at: share of the area near a measurement;
+    yield_soon: finds per measurement of the next few."""
 
     stop: bool
-    worthwhile: float
-    chance: float
-    looked_at: float
     words: str
+    worthwhile: float | None = None
+    chance: float | None = None
+    looked_at: float | None = None
+    yield_soon: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        return {
+        facts = {
             "stop": self.stop,
-            "worthwhile": round(self.worthwhile, 3),
-            "chance": round(self.chance, 4),
-            "looked_at": round(self.looked_at, 3),
+            "worthwhile": _rounded(self.worthwhile, 3),
+            "chance": _rounded(self.chance, 4),
+            "looked_at": _rounded(self.looked_at, 3),
             "words": self.words,
+            "yield": _rounded(self.yield_soon, 4),
         }
+        return {name: value for name, value in facts.items() if value is not None}
+
+
+def _rounded(value: float | None, digits: int) -> float | None:
+    return None if value is None else round(value, digits)
 
 
 def looked_at(grid: Grid, cells: NDArray[np.intp], searchable: NDArray[np.bool_]) -> float:
@@ -93,7 +101,8 @@ def advise(rest: Prospect, soon: Prospect, least: float, seen: float) -> Advice:
         )
     else:
         words = f"Stop: the chance that {left} bring {limit} is {_percent(chance)}."
-    return Advice(words.startswith("Stop"), worthwhile, chance, seen, words)
+    pace = soon.expected / max(soon.measurements, 1)
+    return Advice(words.startswith("Stop"), words, worthwhile, chance, seen, pace)
 
 
 def _percent(chance: float) -> str:

@@ -12,11 +12,12 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from engram.campaign.answers import Explanation, Extended, Receipt, Told
 from engram.campaign.checks import check_tell, corrected_content, measured, show
 from engram.campaign.decide import SLACK, Wish, check_wish, decide
 from engram.campaign.explain import describe
 from engram.campaign.files import default_content, read_tells
-from engram.campaign.log import CampaignLog, Entry, Receipt, request_key
+from engram.campaign.log import CampaignLog, Entry, request_key
 from engram.campaign.model import (
     RANKINGS,
     Event,
@@ -177,7 +178,7 @@ class Campaign(CampaignLog):
     def _queries(self, event: Event) -> list[Query]:
         return [self.state.queries[item["query"]] for item in event.payload["queries"]]
 
-    def explain(self, query: int) -> dict[str, Any]:
+    def explain(self, query: int) -> Explanation:
         """Why a query's cell was suggested, as it was kept when it was suggested."""
         self.refresh()
         known = self.state.queries.get(query)
@@ -188,9 +189,9 @@ class Campaign(CampaignLog):
         kept = self.storage.detail(self.row, known.seq)
         try:
             explanation = next(e for e in kept if tuple(e["cell"]) == known.cell)
+            return Explanation.of(query, known.state_at(self.now()), explanation)
         except (TypeError, LookupError, StopIteration) as error:
             raise DamagedError(f"the explanation of query {query} was changed or lost") from error
-        return {"query": query, "state": known.state_at(self.now()), **explanation}
 
     # -- telling -------------------------------------------------------------------------
 
@@ -203,7 +204,7 @@ class Campaign(CampaignLog):
         noise: float = 0.0,
         by: str = "",
         key: str | None = None,
-    ) -> Receipt:
+    ) -> Told:
         """Record one measurement, whether the cell was asked for or not.
 
         ``content`` may be left out for one-channel areas: the outcome stands for it.
@@ -213,7 +214,7 @@ class Campaign(CampaignLog):
         observation = Observation.checked(self.grid, cell, content, outcome, noise)
         return self.tell_many([observation], by=by, key=key)
 
-    def tell_file(self, path: Path, *, by: str = "", key: str | None = None) -> Receipt:
+    def tell_file(self, path: Path, *, by: str = "", key: str | None = None) -> Told:
         """Record the measurements of a CSV, JSON or NPZ file, all of them or none."""
         lines, observations = read_tells(path, self.grid)
         return self.tell_many(observations, by=by, key=key, labels=lines)
@@ -225,7 +226,7 @@ class Campaign(CampaignLog):
         by: str = "",
         key: str | None = None,
         labels: Sequence[str] | None = None,
-    ) -> Receipt:
+    ) -> Told:
         """Record several measurements, all of them or none; ``labels`` name them in errors."""
         if not observations:
             raise InputError("there is no measurement to tell")
@@ -257,7 +258,7 @@ class Campaign(CampaignLog):
                 seen.add(index)
             return Entry({"items": items, "queries": queries})
 
-        return self._request("tell", by, key, {"items": items}, prepare)
+        return Told(**vars(self._request("tell", by, key, {"items": items}, prepare)))
 
     # -- everything else -----------------------------------------------------------------
 
@@ -396,7 +397,7 @@ class Campaign(CampaignLog):
 
         return self._request(kind, by, key, request, prepare)
 
-    def extend(self, amount: float, *, by: str = "", key: str | None = None) -> Receipt:
+    def extend(self, amount: float, *, by: str = "", key: str | None = None) -> Extended:
         """Add to the budget."""
         kind = self.state.spec.budget_kind
         request = {"by": float(check_budget(amount, kind))}
@@ -410,4 +411,5 @@ class Campaign(CampaignLog):
                 )
             return Entry(request)
 
-        return self._request("extend", by, key, request, prepare)
+        done = self._request("extend", by, key, request, prepare)
+        return Extended(**vars(done), budget=self.state.budget)

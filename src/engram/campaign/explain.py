@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engram._writing import write_file
+from engram.campaign.answers import Explanation
 from engram.campaign.decide import Wish, ranked, trip_cost
 from engram.campaign.state import State
 from engram.errors import InputError
@@ -129,70 +130,65 @@ def _picture(state: State, view: View, pick: Suggestion) -> dict[str, Any]:
     return picture
 
 
-def in_words(explanation: dict[str, Any]) -> str:
+def in_words(why: Explanation) -> str:
     """The explanation as a short text."""
-    terms = explanation["terms"]
-    row, col = explanation["cell"]
-    content = explanation["expected_content"]
+    terms, content = why.terms, why.expected_content
     shown = (
         "" if content is None else f", expected content {', '.join(f'{v:.3g}' for v in content)}"
     )
     lines = [
-        f"Cell ({row}, {col}) was number {explanation['rank']} of {explanation['candidates']} "
-        f"candidates ranked by {explanation['ranked_by']}, after {explanation['measured']} "
-        f"measurements with {explanation['found']} finds (policy {explanation['policy']}"
-        + (f", prior {explanation['prior']}" if explanation["prior"] else "")
+        f"Cell ({why.cell[0]}, {why.cell[1]}) was number {why.rank} of {why.candidates} "
+        f"candidates ranked by {why.ranked_by}, after {why.measured} "
+        f"measurements with {why.found} finds (policy {why.policy}"
+        + (f", prior {why.prior}" if why.prior else "")
         + ").",
-        f"Chance of target {explanation['expected_outcome']:.3f}{shown}.",
+        f"Chance of target {why.expected_outcome:.3f}{shown}.",
         f"Score {terms['total']:.4g}"
         + (
             f" at alpha {terms['alpha']:.3f}: "
-            if _weighs(explanation)
+            if _weighs(why)
             else ". Terms that say more of the cell and do not make its score: "
         )
         + f"exploration {terms['exploration']:.4g}, exploitation {terms['exploitation']:.4g} "
         f"(likelihood {terms['likelihood']:.4g}, reward {terms['reward']:.4g}).",
+        *_made_by(why),
     ]
-    lines += _made_by(explanation)
-    if explanation["out"]:
-        cells = ", ".join(f"({r}, {c})" for r, c in explanation["out"])
-        lines.append(f"Already out then: {cells}.")
-    if explanation["runners_up"]:
+    if why.out:
+        lines.append(f"Already out then: {', '.join(f'({r}, {c})' for r, c in why.out)}.")
+    if why.runners_up:
         cells = ", ".join(
-            f"({r['cell'][0]}, {r['cell'][1]}) with {r['total']:.4g}"
-            for r in explanation["runners_up"]
+            f"({r['cell'][0]}, {r['cell'][1]}) with {r['total']:.4g}" for r in why.runners_up
         )
         lines.append(f"Runners-up by score: {cells}.")
     return "\n".join(lines)
 
 
-def _weighs(explanation: dict[str, Any]) -> bool:
+def _weighs(why: Explanation) -> bool:
     """Whether the score is Eq. 12 of its terms; explanations of before rules were kept may tell."""
-    rule = explanation.get("rule")
-    return rule == "eq12" if rule else mixes(explanation["terms"])
+    return why.rule == "eq12" if why.rule else mixes(why.terms)
 
 
-def _made_by(explanation: dict[str, Any]) -> list[str]:
+def _made_by(why: Explanation) -> list[str]:
     """Rule, mixture and tilt, as far as they were kept."""
     lines = []
-    rule, tilt = explanation.get("rule"), explanation.get("tilt")
-    if rule:
-        lines.append(f"Rule of the score: {rule} ({RULES.get(rule, 'as the policy says')}).")
-    weights = [f"{name} {weight:.2f}" for name, weight in explanation.get("weights", {}).items()]
+    if why.rule:
+        about = RULES.get(why.rule, "as the policy says")
+        lines.append(f"Rule of the score: {why.rule} ({about}).")
+    weights = [f"{name} {weight:.2f}" for name, weight in why.weights.items()]
     if weights:
-        moved = "" if tilt is None else f"; h moved the memory's chance by {tilt:+.3f}"
+        moved = "" if why.tilt is None else f"; h moved the memory's chance by {why.tilt:+.3f}"
         lines.append(f"The chance weighs {', '.join(weights)}{moved}.")
     return lines
 
 
-def draw(explanation: dict[str, Any], path: Path) -> None:
+def draw(why: Explanation, path: Path) -> None:
     """The neighbourhood as a PNG: probability, mean, spread and samples, whatever is kept."""
     if path.suffix.lower() != ".png":
         raise InputError(f"{path}: the picture is a PNG; name a file that ends in .png")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    picture = explanation["picture"]
+    picture = why.picture
     known = tuple(picture.get("range", (0.0, 1.0)))
     panels = [("chance of target", picture["probability"], _from_zero(picture["probability"]))]
     if "mean" in picture:
@@ -205,14 +201,11 @@ def draw(explanation: dict[str, Any], path: Path) -> None:
     rows = -(-len(panels) // columns)
     figure = Figure(figsize=(3.2 * columns, 3.1 * rows + 0.5), layout="constrained")
     FigureCanvasAgg(figure)
-    row, col = explanation["cell"]
-    figure.suptitle(
-        f"cell ({row}, {col}): rank {explanation['rank']}, "
-        f"chance {explanation['expected_outcome']:.2f}"
-    )
+    row, col = why.cell
+    figure.suptitle(f"cell ({row}, {col}): rank {why.rank}, chance {why.expected_outcome:.2f}")
     for i, (title, table, limits) in enumerate(panels):
         axes = figure.add_subplot(rows, columns, i + 1)
-        _panel(axes, explanation, title, np.array(table), limits)
+        _panel(axes, why, title, np.array(table), limits)
     for axes in figure.axes:
         figure.colorbar(axes.images[0], ax=axes, shrink=0.8)
     drawn = io.BytesIO()
@@ -227,14 +220,14 @@ def _from_zero(table: list[list[float]]) -> tuple[float, float]:
 
 def _panel(
     axes: Axes,
-    explanation: dict[str, Any],
+    why: Explanation,
     title: str,
     table: NDArray[np.float64],
     limits: tuple[float, float],
 ) -> None:
     from matplotlib.colors import Normalize
 
-    picture, (row, col) = explanation["picture"], explanation["cell"]
+    picture, (row, col) = why.picture, why.cell
     top, left = picture["corner"]
     height, width = table.shape
     extent = (left - 0.5, left + width - 0.5, top + height - 0.5, top - 0.5)

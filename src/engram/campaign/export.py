@@ -7,29 +7,29 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from engram._writing import write_file
+from engram.campaign.answers import Exported, LogLine
 from engram.campaign.campaign import Campaign
 from engram.campaign.model import Event, iso
 from engram.errors import InputError
 
 
-def history(campaign: Campaign) -> list[dict[str, Any]]:
+def history(campaign: Campaign) -> list[LogLine]:
     """Every event: number, time, kind, who, a short text, and the payload."""
     campaign.refresh()
     return [
-        {
-            "seq": event.seq,
-            "at": iso(event.at),
-            "kind": event.kind,
-            "by": event.who,
-            "key": event.key,
-            "text": _words_or_damage(event),
-            "payload": event.payload,
-        }
+        LogLine(
+            event.seq,
+            iso(event.at),
+            event.kind,
+            event.who,
+            event.key,
+            _words_or_damage(event),
+            event.payload,
+        )
         for event in campaign.events
     ]
 
@@ -70,8 +70,8 @@ def in_words(event: Event) -> str:
     return ", ".join(at(cell) for cell in p["cells"]) + reason
 
 
-def export(campaign: Campaign, path: Path) -> int:
-    """Write .json (the whole log), .csv or .npz (the measurements in force); returns the count.
+def export(campaign: Campaign, path: Path) -> Exported:
+    """Write .json (the whole log), .csv or .npz (the measurements in force).
 
     The CSV and NPZ files can be told to another campaign.
     """
@@ -86,12 +86,12 @@ def export(campaign: Campaign, path: Path) -> int:
     campaign.refresh()
     count = len(campaign.events if form is _as_json else campaign.state.observations)
     write_file(path, form(campaign))
-    return count
+    return Exported(str(path), count)
 
 
 def _as_json(campaign: Campaign) -> str:
     log = [
-        {**line, "explanations": campaign.storage.detail(campaign.row, line["seq"])}
+        {**line.to_dict(), "explanations": campaign.storage.detail(campaign.row, line.seq)}
         for line in history(campaign)
     ]
     queries = [q.to_dict(campaign.now()) for q in campaign.state.queries.values()]

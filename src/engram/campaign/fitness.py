@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,22 @@ ENOUGH = 5
 
 CLEAR = 2.0
 """Standard errors by which a difference must stand out to be called clear."""
+
+
+@dataclass(frozen=True)
+class Fitness:
+    """Mean log-likelihood per measurement of the policy, a spatial model and the base rate; the
+    verdict ('good', 'even', 'bad' or 'unknown') and its words."""
+
+    measurements: int
+    policy: float | None
+    spatial: float | None
+    base_rate: float | None
+    verdict: str
+    words: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
 
 
 def base_rate_evidence(observations: Sequence[Observation]) -> list[float]:
@@ -31,8 +48,8 @@ def prior_fitness(
     evidence: Sequence[float],
     spatial: Sequence[float] | None,
     base: Sequence[float],
-) -> dict[str, Any]:
-    """Mean log-likelihood per measurement of the policy, a spatial model and the base rate.
+) -> Fitness:
+    """The policy's forecasts of the outcomes beside two plain ones.
 
     The forecasts are prequential: each was made before the cell was measured.
     """
@@ -41,25 +58,17 @@ def prior_fitness(
     def mean(values: Sequence[float] | None) -> float | None:
         return round(float(np.mean(values)), 4) if values is not None and n else None
 
-    found: dict[str, Any] = {
-        "measurements": n,
-        "policy": mean(evidence),
-        "spatial": mean(spatial),
-        "base_rate": mean(base),
-    }
+    means = (n, mean(evidence), mean(spatial), mean(base))
     if n < ENOUGH:
-        found["verdict"] = "unknown"
-        found["words"] = f"Too early to say: {n} of {ENOUGH} measurements."
-        return found
+        return Fitness(*means, "unknown", f"Too early to say: {n} of {ENOUGH} measurements.")
     versus_base = _compare(evidence, base)
     versus_spatial = versus_base if spatial is None else _compare(evidence, spatial)
     parts = [_phrase(policy, versus_base, "the base rate")]
     if spatial is not None:
         parts.append(_phrase("it", versus_spatial, "a plain spatial model"))
     worst = min(versus_base, versus_spatial)
-    found["verdict"] = "good" if worst > CLEAR else "bad" if worst < -CLEAR else "even"
-    found["words"] = "; ".join(parts) + "."
-    return found
+    verdict = "good" if worst > CLEAR else "bad" if worst < -CLEAR else "even"
+    return Fitness(*means, verdict, "; ".join(parts) + ".")
 
 
 def _compare(mine: Sequence[float], other: Sequence[float]) -> float:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
+from engram.campaign.answers import Receipt
 from engram.campaign.artifacts import campaign_folder
 from engram.campaign.checks import check_text
 from engram.campaign.engine import Engine
@@ -18,22 +19,6 @@ from engram.campaign.storage import Storage
 from engram.errors import ConflictError, InputError
 from engram.grid import Grid
 from engram.policies.base import Policy
-
-
-@dataclass(frozen=True)
-class Receipt:
-    """The acknowledgement of a request. ``repeated``: its key was known, nothing was added;
-    ``note``: what is odd about it, such as the clock."""
-
-    seq: int
-    kind: str
-    at: float
-    cells: list[list[int]]
-    repeated: bool = False
-    note: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @dataclass(frozen=True)

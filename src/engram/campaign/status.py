@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.campaign.advice import advise, looked_at
+from engram.campaign.advice import Advice, advise, looked_at
+from engram.campaign.answers import CampaignLine, Outline, Status
 from engram.campaign.campaign import Campaign
 from engram.campaign.companion import spatial_evidence
 from engram.campaign.correction import corrected
 from engram.campaign.decide import SLACK, ranked
-from engram.campaign.fitness import base_rate_evidence, prior_fitness
+from engram.campaign.fitness import Fitness, base_rate_evidence, prior_fitness
+from engram.campaign.model import iso
 from engram.campaign.prospect import Prospect, prospect
 from engram.campaign.remaining import Evidence, distribution, summary
 from engram.campaign.state import State
+from engram.campaign.storage import Storage
+from engram.errors import EngramError
 from engram.policies.base import Policy
 
 NEXT = 10
@@ -40,43 +42,41 @@ def evidence(state: State, policy: Policy) -> Evidence:
     )
 
 
-def status(campaign: Campaign, *, level: float = 0.8, ahead: int = NEXT) -> dict[str, Any]:
-    """Everything ``engram campaign status`` shows, as JSON."""
+def status(campaign: Campaign, *, level: float = 0.8, ahead: int = NEXT) -> Status:
+    """Everything ``engram campaign status`` shows."""
     state, at = campaign.refresh(), campaign.now()
     policy = campaign.policy()
     seen = evidence(state, policy)
     masses = distribution(seen)
-    left = summary(masses, level)
     states = [query.state_at(at) for query in state.queries.values()]
-    out: dict[str, Any] = {
-        "name": campaign.name,
-        "policy": state.spec.policy,
-        "prior": state.spec.prior,
-        "told": len(state.measurements),
-        "asked": len(state.pending(at)),
-        "failed": states.count("failed"),
-        "expired": states.count("expired"),
-        "queries": len(states),
-        "budget": state.budget,
-        "budget_kind": state.spec.budget_kind,
-        "budget_left": state.budget_left(at),
-        "found": int(hits_of(state).sum()),
-        "closed": int(state.grid.n_cells - len(state.measurements) - state.searchable().sum()),
-        "remaining": {k: v for k, v in left.to_dict().items() if k != "chance"},
-        "chance_remaining": left.chance,
-        "events": state.seq,
-    }
+    budget, left = state.budget, state.budget_left(at)
+    if state.spec.budget_kind == "measurements":
+        budget, left = int(budget), round(left)
     chances = corrected(seen.probability, seen.forecast, seen.hits)
-    out["remaining_by_policy"] = round(float(chances[seen.searchable].sum()), 2)
     count = _affordable(state, ranked(state, policy, campaign.wish(1), at), at)
     rest, soon = (prospect(seen, masses, n, level=level) for n in (count, min(count, ahead)))
-    out["prospect"] = rest.to_dict()
-    out["next"] = {"measurements": soon.measurements, "expected_finds": round(soon.expected, 3)}
-    out["advice"] = _advice(state, out, seen, rest, soon)
-    out["prior_fitness"] = _fitness(campaign, state, policy)
-    if state.spec.budget_kind == "measurements":
-        out["budget"], out["budget_left"] = int(out["budget"]), round(out["budget_left"])
-    return out
+    return Status(
+        name=campaign.name,
+        policy=state.spec.policy,
+        prior=state.spec.prior,
+        told=len(state.measurements),
+        asked=len(state.pending(at)),
+        failed=states.count("failed"),
+        expired=states.count("expired"),
+        queries=len(states),
+        budget=budget,
+        budget_kind=state.spec.budget_kind,
+        budget_left=left,
+        found=int(hits_of(state).sum()),
+        closed=int(state.grid.n_cells - len(state.measurements) - state.searchable().sum()),
+        remaining=summary(masses, level),
+        events=state.seq,
+        remaining_by_policy=round(float(chances[seen.searchable].sum()), 2),
+        prospect=rest,
+        next=soon,
+        advice=_advice(state, at, seen, rest, soon),
+        prior_fitness=_fitness(campaign, state, policy),
+    )
 
 
 def _affordable(state: State, order: list[int], at: float) -> int:
@@ -90,26 +90,66 @@ def _affordable(state: State, order: list[int], at: float) -> int:
     return count
 
 
-def _advice(
-    state: State, facts: dict[str, Any], seen: Evidence, rest: Prospect, soon: Prospect
-) -> dict[str, Any]:
-    if facts["budget_left"] <= 0:
-        words = "The budget is spent."
-        if facts["asked"]:
-            words = f"Nothing more to hand out: the {facts['asked']} cell(s) out take the rest."
-    elif rest.measurements == 0:
-        words = "No cell is left to hand out."
-    else:
-        share = looked_at(state.grid, seen.cells, seen.searchable)
-        found = advise(rest, soon, state.spec.stop_yield, share)
-        return {**found.to_dict(), "yield": round(soon.expected / max(soon.measurements, 1), 4)}
-    return {"stop": True, "words": words}
+def _advice(state: State, at: float, seen: Evidence, rest: Prospect, soon: Prospect) -> Advice:
+    if state.budget_left(at) <= 0:
+        out = len(state.pending(at))
+        spent = f"Nothing more to hand out: the {out} cell(s) out take the rest."
+        return Advice(True, spent if out else "The budget is spent.")
+    if rest.measurements == 0:
+        return Advice(True, "No cell is left to hand out.")
+    share = looked_at(state.grid, seen.cells, seen.searchable)
+    return advise(rest, soon, state.spec.stop_yield, share)
 
 
-def _fitness(campaign: Campaign, state: State, policy: Policy) -> dict[str, Any]:
+def _fitness(campaign: Campaign, state: State, policy: Policy) -> Fitness:
     spatial = None
     if state.spec.policy != SPATIAL and state.measurements:
         spatial = spatial_evidence(state, campaign.folder)
     return prior_fitness(
         state.spec.policy, policy.log.evidence, spatial, base_rate_evidence(state.observations)
+    )
+
+
+def outline(campaign: Campaign, mask: str | None = None) -> Outline:
+    """What a campaign was created with."""
+    spec, grid = campaign.state.spec, campaign.state.spec.grid
+    return Outline(
+        campaign.name,
+        [grid.rows, grid.cols],
+        len(grid.open_cells),
+        mask,
+        spec.budget,
+        spec.budget_kind,
+        spec.policy,
+        spec.options,
+        spec.prior,
+        spec.seed,
+        campaign.storage.place,
+    )
+
+
+def overview(db: str | None = None) -> list[CampaignLine]:
+    """All campaigns of a database at a glance, without building any policy."""
+    storage = Storage(db)
+    lines: list[CampaignLine] = []
+    for row in storage.campaigns():
+        created = iso(row.created)
+        try:
+            lines.append(_line(Campaign(storage, row), created))
+        except EngramError as error:  # damaged, or written by a later version: the others are shown
+            lines.append(CampaignLine(row.name, created, problem=str(error)))
+    return lines
+
+
+def _line(campaign: Campaign, created: str) -> CampaignLine:
+    state, at = campaign.state, campaign.now()
+    return CampaignLine(
+        campaign.name,
+        created,
+        state.spec.policy,
+        told=len(state.measurements),
+        found=sum(o.outcome > 0 for o in state.observations),
+        asked=len(state.pending(at)),
+        budget_left=state.budget_left(at),
+        events=state.seq,
     )

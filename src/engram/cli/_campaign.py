@@ -14,7 +14,7 @@ from engram.cli._printing import acknowledges, say, say_json, show_table
 from engram.errors import InputError, UnavailableError, shown
 
 if TYPE_CHECKING:
-    from engram.campaign import Campaign
+    from engram.campaign import Campaign, Explanation, LogLine, Status
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 LONGEST = 36525 * 86400.0
@@ -147,55 +147,53 @@ def show_queries(rows: Sequence[dict[str, Any]], as_json: bool, title: str) -> N
     show_rows(rows, as_json, [*lead, *_TERMS], title)
 
 
-def show_history(lines: Sequence[dict[str, Any]], as_json: bool) -> None:
+def show_history(lines: Sequence[LogLine], as_json: bool) -> None:
     """One line per event."""
     if as_json:
-        say_json(list(lines))
+        say_json([line.to_dict() for line in lines])
         return
     for line in lines:
-        say(f"{line['seq']:>4}  {line['at']}  {line['kind']:<8} {line['by']:<10} {line['text']}")
+        say(f"{line.seq:>4}  {line.at}  {line.kind:<8} {line.by:<10} {line.text}")
 
 
-def show_status(facts: dict[str, Any], as_json: bool) -> None:
+def show_status(found: Status, as_json: bool) -> None:
     """The status as a table of words."""
     if as_json:
-        say_json(facts)
+        say_json(found.to_dict())
         return
-    left, rest, ahead = facts["remaining"], facts["prospect"], facts["next"]
-    say(f"{facts['name']}: policy {facts['policy']}")
+    left, rest, ahead = found.remaining, found.prospect, found.next
+    low, high = rest.interval
+    say(f"{found.name}: policy {found.policy}")
     rows = [
-        ["measured", f"{facts['told']} ({facts['found']} with target)"],
-        ["out", f"{facts['asked']} (failed {facts['failed']}, expired {facts['expired']})"],
-        ["budget left", f"{facts['budget_left']:g} of {facts['budget']:g} {facts['budget_kind']}"],
+        ["measured", f"{found.told} ({found.found} with target)"],
+        ["out", f"{found.asked} (failed {found.failed}, expired {found.expired})"],
+        ["budget left", f"{found.budget_left:g} of {found.budget:g} {found.budget_kind}"],
         [
             "still to find",
-            f"about {left['expected']:.1f} ({left['low']} to {left['high']} at "
-            f"{left['level']:.0%}); chance of any: {facts['chance_remaining']:.0%}",
+            f"about {left.expected:.1f} ({left.low} to {left.high} at "
+            f"{left.level:.0%}); chance of any: {left.chance:.0%}",
         ],
         [
             "budget brings",
-            f"about {rest['expected']:.1f} ({rest['low']} to {rest['high']} at "
-            f"{rest['level']:.0%}) in {rest['measurements']} measurements",
+            f"about {round(rest.expected, 3):.1f} ({low} to {high} at "
+            f"{rest.level:.0%}) in {rest.measurements} measurements",
         ],
-        [
-            f"next {ahead['measurements']}",
-            f"{ahead['expected_finds']:.1f} finds expected",
-        ],
-        ["advice", facts["advice"]["words"]],
-        ["prior", facts["prior_fitness"]["words"]],
+        [f"next {ahead.measurements}", f"{round(ahead.expected, 3):.1f} finds expected"],
+        ["advice", found.advice.words],
+        ["prior", found.prior_fitness.words],
     ]
     for label, text in rows:
         say(f"{label:<14}{text}")
 
 
-def show_explanation(explanation: dict[str, Any], as_json: bool, png: Path | None) -> None:
+def show_explanation(why: Explanation, as_json: bool, png: Path | None) -> None:
     """The kept explanation in words, or whole as JSON."""
     from engram.campaign import in_words
 
     if as_json:
-        say_json(explanation)
+        say_json(why.to_dict())
         return
-    for line in in_words(explanation).split("\n"):
+    for line in in_words(why).split("\n"):
         say(line)
     if png is not None:
         say(f"Drawn to {png}.")

@@ -62,8 +62,7 @@ def history(name: Name, db: Db = None, as_json: Json = False) -> None:
     campaign = opened(name, db)
     from engram.campaign import history as lines_of
 
-    lines = lines_of(campaign)
-    show_history(lines, as_json)
+    show_history(lines_of(campaign), as_json)
 
 
 def verify(name: Name, db: Db = None, as_json: Json = False) -> None:
@@ -93,17 +92,17 @@ def export(
     campaign = opened(name, db)
     from engram.campaign import export as write
 
-    count = write(campaign, out)
-    emit({"file": str(out), "count": count}, as_json, f"{name}: {count} entries in {out}")
+    done = write(campaign, out)
+    emit(done.to_dict(), as_json, f"{name}: {done.count} entries in {done.file}")
 
 
 def list_(db: Db = None, as_json: Json = False) -> None:
     """Show the campaigns of a database."""
     needs_database()
-    from engram.campaign.overview import overview
+    from engram.campaign import overview
 
     columns = ["name", "policy", "told", "found", "asked", "budget_left", "events", "created"]
-    show_rows(overview(db), as_json, columns, "campaigns")
+    show_rows([line.to_dict() for line in overview(db)], as_json, columns, "campaigns")
 
 
 COMMANDS: dict[str, Callable[..., Any]] = {

@@ -82,7 +82,7 @@ def create(
 ) -> None:
     """Create a campaign."""
     needs_database()
-    from engram.campaign import create_campaign
+    from engram.campaign import create_campaign, outline
     from engram.campaign.files import read_cost
     from engram.campaign.masks import read_mask
     from engram.grid import Grid
@@ -125,25 +125,12 @@ def create(
         crews=starts,
         stop_yield=stop_yield,
     )
-    spec = campaign.state.spec
-    facts = {
-        "name": name,
-        "cells": [grid.rows, grid.cols],
-        "open": len(grid.open_cells),
-        "mask": None if area is None else area.words,
-        "budget": spec.budget,
-        "budget_kind": spec.budget_kind,
-        "policy": spec.policy,
-        "options": spec.options,
-        "prior": spec.prior,
-        "seed": spec.seed,
-        "database": campaign.storage.place,
-    }
+    made = outline(campaign, None if area is None else area.words)
     emit(
-        facts,
+        made.to_dict(),
         as_json,
-        f"created {name}: {grid.rows}x{grid.cols} cells, {len(grid.open_cells)} of them open, "
-        f"budget {spec.budget:g}, policy {policy_text(spec.policy, spec.options)}",
+        f"created {name}: {grid.rows}x{grid.cols} cells, {made.open} of them open, "
+        f"budget {made.budget:g}, policy {policy_text(made.policy, made.options)}",
     )
     if area is not None and not as_json:
         say(f"mask {area.words}")
@@ -172,10 +159,9 @@ def ask(
     queries = campaign.ask(
         n, by=by, lease=duration(lease, "--lease"), rank=rank, start=place, key=key
     )
-    rows = [
-        {"query": q.query, "cell": list(q.cell), **q.terms, "by": q.by, "until": q.until}
-        for q in queries
-    ]
+    from engram.campaign import NextCell
+
+    rows = [NextCell.handed_out(query).to_dict() for query in queries]
     reserved = ", ".join(f"query {q.query} at {q.cell}" for q in queries)
     with acknowledges(f"{name}: reserved: {reserved}"):
         show_queries(rows, as_json, f"{name}: cells to measure")
@@ -196,7 +182,9 @@ def peek(
     """Look at the cells that would be handed out; nothing is reserved."""
     place = None if start is None else cell_of(start, "--from")
     picks = opened(name, db).peek(n, by=by, rank=rank, start=place)
-    rows = [{"cell": list(p.cell), **p.terms, "rank": p.rank} for p in picks]
+    from engram.campaign import NextCell
+
+    rows = [NextCell.looked_at(pick).to_dict() for pick in picks]
     show_queries(rows, as_json, f"{name}: next cells (not reserved)")
 
 
@@ -235,7 +223,7 @@ def tell(
         )
     again = " (known already)" if receipt.repeated else ""
     emit(
-        {"told": len(receipt.cells), **receipt.to_dict()},
+        receipt.to_dict(),
         as_json,
         f"{name}: {len(receipt.cells)} measurement(s) recorded as event {receipt.seq}{again}"
         f"{crew_note(campaign, by)}",
@@ -370,10 +358,8 @@ def extend(
     as_json: Json = False,
 ) -> None:
     """Add to the budget."""
-    campaign = opened(name, db)
-    receipt = campaign.extend(amount, by=by, key=key)
-    facts = {**receipt.to_dict(), "budget": campaign.state.budget}
-    emit(facts, as_json, f"{name}: the budget is {campaign.state.budget:g} now")
+    receipt = opened(name, db).extend(amount, by=by, key=key)
+    emit(receipt.to_dict(), as_json, f"{name}: the budget is {receipt.budget:g} now")
 
 
 for name, command in views.COMMANDS.items():

@@ -24,7 +24,7 @@ from engram.campaign import (
     verify,
 )
 from engram.campaign import snapshot as snapshots
-from engram.campaign.overview import overview
+from engram.campaign.status import overview
 from engram.campaign.timeline import BOUND, DAY
 from engram.errors import EngramError, InputError
 from engram.grid import Grid
@@ -264,16 +264,16 @@ def test_forecasts_are_kept_and_go_on_from_there(create, reopen, monkeypatch):
     campaign = create(budget=64)
     for i in range(30):
         campaign.tell((i // 8, i % 8), float(i % 3 == 0))
-    first = status(campaign)["prior_fitness"]
+    first = status(campaign).prior_fitness
     learnt = []
     fit = companion.SpatialModel.fit
     monkeypatch.setattr(companion.SpatialModel, "fit", lambda *a: (learnt.append(1), fit(*a))[1])
-    assert status(reopen())["prior_fitness"] == first
+    assert status(reopen()).prior_fitness == first
     assert learnt == []
     campaign.tell((7, 7), 1.0)
-    after = status(reopen())["prior_fitness"]
+    after = status(reopen()).prior_fitness
     shutil.rmtree(campaign.folder)
-    assert status(reopen())["prior_fitness"] == after != first
+    assert status(reopen()).prior_fitness == after != first
 
 
 # -- snapshots ----------------------------------------------------------------------------------
@@ -434,10 +434,10 @@ def test_one_bad_campaign_does_not_hide_the_others(create, db):
         harm("bad", '{"items": [{"cell": [0, 99]}], "queries": [null]}')
         harm("worse", "{not json")
         raw.execute("UPDATE engram_campaigns SET created = 'x' WHERE name = 'late'")
-    lines = {line["name"]: line for line in overview(db)}
-    assert lines["good"]["told"] == lines["late"]["told"] == 1
-    assert "event 2 (tell) is damaged" in lines["bad"]["problem"]
-    assert "is not JSON" in lines["worse"]["problem"]
+    lines = {line.name: line for line in overview(db)}
+    assert lines["good"].told == lines["late"].told == 1
+    assert "event 2 (tell) is damaged" in lines["bad"].problem
+    assert "is not JSON" in lines["worse"].problem
 
 
 def test_a_campaign_whose_budget_overflowed_before_opens(create, reopen, db):
@@ -458,7 +458,7 @@ def test_a_campaign_whose_budget_overflowed_before_opens(create, reopen, db):
     again = reopen()
     assert again.state.budget == LARGEST
     assert again.ask(1)
-    assert np.isfinite(overview(db)[0]["budget_left"])
+    assert np.isfinite(overview(db)[0].budget_left)
 
 
 def test_what_cannot_be_met_is_refused_before_any_work(create, monkeypatch):

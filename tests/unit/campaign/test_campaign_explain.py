@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from PIL import Image
 
-from engram.campaign import draw, history, in_words, status, verify
+from engram.campaign import Explanation, draw, history, in_words, status, verify
 from engram.campaign.export import in_words as event_in_words
 from engram.errors import InputError
 from engram.grid import Grid
@@ -16,11 +18,11 @@ def test_explanation_is_kept_for_good(create, reopen, learner):
     campaign = create(policy=learner)
     campaign.tell((4, 4), 1.0)
     query = campaign.ask(2, by="anna")[1]
-    before = campaign.explain(query.query)
+    before = campaign.explain(query.query).to_dict()
     campaign.tell(query.cell, 0.0)
     for i in range(3):
         campaign.tell((0, i), 0.0)
-    after = reopen().explain(query.query)
+    after = reopen().explain(query.query).to_dict()
     assert {**after, "state": "asked"} == {**before, "state": "asked"}
     assert after["state"] == "told"
     for name in ("exploration", "likelihood", "reward", "exploitation", "alpha", "total"):
@@ -56,10 +58,10 @@ def test_words_and_picture(create, learner, policy, tmp_path):
 def test_words_tell_a_mixed_score_from_another(create):
     campaign = create()
     explanation = campaign.explain(campaign.ask(1)[0].query)
-    terms = {**explanation["terms"], "alpha": 0.5, "exploration": 3.0, "exploitation": 1.0}
-    mixed = in_words({**explanation, "terms": {**terms, "total": 2.0}})
+    terms = {**explanation.terms, "alpha": 0.5, "exploration": 3.0, "exploitation": 1.0}
+    mixed = in_words(replace(explanation, terms={**terms, "total": 2.0}))
     assert "Score 2 at alpha 0.500: exploration 3, exploitation 1" in mixed
-    other = in_words({**explanation, "terms": {**terms, "total": 0.4}})
+    other = in_words(replace(explanation, terms={**terms, "total": 0.4}))
     assert "Score 0.4. Terms that say more of the cell and do not make its score: expl" in other
 
 
@@ -68,11 +70,11 @@ def test_words_follow_the_rule_that_was_kept_not_the_numbers(create, rule, mixed
     """All terms are 1, so any total may look like Eq. 12; a rule that is known settles it."""
     campaign = create()
     explanation = campaign.explain(campaign.ask(1)[0].query)
-    terms = dict.fromkeys(explanation["terms"], 1.0)
-    words = in_words({**explanation, "terms": terms, "rule": rule})
+    terms = dict.fromkeys(explanation.terms, 1.0)
+    words = in_words(replace(explanation, terms=terms, rule=rule))
     assert ("at alpha" in words) == mixed
     terms["total"] = 5.0
-    words = in_words({**explanation, "terms": terms, "rule": rule})
+    words = in_words(replace(explanation, terms=terms, rule=rule))
     assert ("at alpha" in words) == (rule == "eq12")
     assert ("Rule of the score" in words) == bool(rule)
 
@@ -82,10 +84,12 @@ def test_an_explanation_keeps_the_rule_and_the_log_its_terms(create, reopen):
     campaign.tell((4, 4), 0.0)
     query = campaign.ask(1)[0]
     explanation = reopen().explain(query.query)
-    assert explanation["rule"] == campaign.policy().current().rule == "frontier"
+    assert explanation.rule == campaign.policy().current().rule == "frontier"
     assert "Rule of the score: frontier (no cell was likely enough" in in_words(explanation)
     assert not {"rule", "weights", "tilt"} & set(query.terms)
-    old = {k: v for k, v in explanation.items() if k not in ("rule", "weights", "tilt")}
+    kept = {k: v for k, v in explanation.kept.items() if k not in ("rule", "weights", "tilt")}
+    old = Explanation.of(1, "asked", {**kept, "later": "more"})
+    assert old.to_dict() == {"query": 1, "state": "asked", **kept, "later": "more"}
     assert "Rule of the score" not in in_words(old)
     assert not verify(reopen()).faults
 
@@ -94,9 +98,9 @@ def test_words_say_what_was_mixed_and_what_h_did(create):
     campaign = create()
     explanation = campaign.explain(campaign.ask(1)[0].query)
     made = {"weights": {"memory": 0.75, "process": 0.25}, "tilt": -0.0312}
-    words = in_words({**explanation, **made})
+    words = in_words(replace(explanation, **made))
     assert "weighs memory 0.75, process 0.25; h moved the memory's chance by -0.031." in words
-    assert "h moved" not in in_words({**explanation, **made, "tilt": None})
+    assert "h moved" not in in_words(replace(explanation, **{**made, "tilt": None}))
 
 
 def test_unknown_query(create):
@@ -116,9 +120,9 @@ def test_history_has_words_for_every_event(create):
     campaign.close([(2, 2)], reason="nest")
     campaign.extend(2)
     lines = history(campaign)
-    assert [line["seq"] for line in lines] == list(range(1, 11))
-    assert all(line["text"] for line in lines)
-    assert lines[3]["text"] == "(0, 0) outcome 1 -> 0 (typo)"
+    assert [line.seq for line in lines] == list(range(1, 11))
+    assert all(line.text for line in lines)
+    assert lines[3].text == "(0, 0) outcome 1 -> 0 (typo)"
     assert event_in_words(campaign.events[6]) == "(2, 2) never again"
 
 
@@ -130,7 +134,7 @@ def test_status_counts(create, clock):
     campaign.fail(query=3)
     campaign.tell((7, 0), 1.0)
     campaign.close([(6, 6)])
-    facts = status(campaign)
+    facts = status(campaign).to_dict()
     counts = {k: facts[k] for k in ("told", "asked", "failed", "expired", "found", "closed")}
     assert counts == {"told": 1, "asked": 0, "failed": 1, "expired": 2, "found": 1, "closed": 1}
     assert facts["budget_left"] == 19
@@ -145,11 +149,11 @@ def test_status_counts(create, clock):
 def test_advice_keeps_to_the_budget(create):
     campaign = create(budget=3)
     campaign.tell((0, 0), 1.0)
-    facts = status(campaign)
+    facts = status(campaign).to_dict()
     assert facts["next"]["measurements"] == 2
-    assert status(campaign, ahead=0)["next"]["measurements"] == 0
+    assert status(campaign, ahead=0).next.measurements == 0
     campaign.ask(2)
-    facts = status(campaign)
+    facts = status(campaign).to_dict()
     assert facts["next"] == {"measurements": 0, "expected_finds": 0.0}
     assert facts["prospect"]["measurements"] == facts["prospect"]["high"] == 0
     assert facts["advice"]["words"].startswith("Nothing more to hand out: the 2 cell(s) out")
@@ -159,7 +163,7 @@ def test_advice_passes_over_cells_the_budget_cannot_pay(create):
     cost = np.full((8, 8), 9.0)
     cost[3, 3:5] = 2.0
     campaign = create(grid=Grid(8, 8, cost=cost), budget=5, budget_kind="cost")
-    assert status(campaign)["next"]["measurements"] == 2
+    assert status(campaign).next.measurements == 2
     assert {q.cell for q in campaign.ask(2)} == {(3, 3), (3, 4)}
 
 
@@ -181,7 +185,7 @@ def test_stop_advice(create):
     campaign = create(budget=60, stop_yield=0.2)
     for i in range(40):
         campaign.tell((i // 8, i % 8), 0.0)
-    facts = status(campaign)
+    facts = status(campaign).to_dict()
     advice, rest = facts["advice"], facts["prospect"]
     assert advice["stop"]
     assert rest["measurements"] == 20
@@ -196,7 +200,7 @@ def test_a_blank_start_is_no_reason_to_stop(create):
     for _ in range(4):
         for query in campaign.ask(3):
             campaign.tell(query.cell, 0.0)
-    facts = status(campaign)
+    facts = status(campaign).to_dict()
     assert not facts["advice"]["stop"]
     assert facts["advice"]["worthwhile"] == pytest.approx(0.02 * 138)
     assert facts["prospect"]["high"] <= facts["remaining"]["high"]
@@ -208,10 +212,12 @@ def test_prior_fitness_compares_with_a_spatial_model(create, learner):
     campaign = create(policy=learner)
     for i in range(8):
         campaign.tell((i, i), float(i < 4))
-    found = status(campaign)["prior_fitness"]
-    assert found["measurements"] == 8
-    assert all(isinstance(found[name], float) for name in ("policy", "spatial", "base_rate"))
-    assert "a plain spatial model" in found["words"]
+    found = status(campaign).prior_fitness
+    assert found.measurements == 8
+    assert all(
+        isinstance(getattr(found, name), float) for name in ("policy", "spatial", "base_rate")
+    )
+    assert "a plain spatial model" in found.words
     alone = create("alone", policy="gp")
     alone.tell((0, 0), 1.0)
-    assert status(alone)["prior_fitness"]["spatial"] is None
+    assert status(alone).prior_fitness.spatial is None

@@ -243,7 +243,7 @@ def test_exported_measurements_can_be_told_again(create, tmp_path, suffix):
     for i in range(4):
         one.tell((i, 3 - i), i / 4, rng.random((2, 2, 2)), noise=0.1 * i)
     path = tmp_path / f"out{suffix}"
-    assert export(one, path) == 4
+    assert export(one, path).count == 4
     two.tell_file(path)
     for a, b in zip(one.state.observations, two.state.observations, strict=True):
         assert (a.cell, a.outcome, a.noise) == (b.cell, b.outcome, b.noise)
@@ -254,7 +254,7 @@ def test_exported_log_is_whole(create, tmp_path):
     campaign = create()
     campaign.ask(2)
     campaign.tell((0, 0), 1.0)
-    assert export(campaign, tmp_path / "log.json") == 3
+    assert export(campaign, tmp_path / "log.json").count == 3
     log = json.loads((tmp_path / "log.json").read_text())
     assert [e["kind"] for e in log["events"]] == ["create", "ask", "tell"]
     assert len(log["events"][1]["explanations"]) == 2

@@ -183,12 +183,12 @@ def _verdict(mine, other):
 
 def test_fitness_in_words():
     good = _verdict(0.9, 0.6)
-    assert good["verdict"] == "good"
-    assert good["words"].count("clearly better") == 2
+    assert good.verdict == "good"
+    assert good.words.count("clearly better") == 2
     bad = _verdict(0.1, 0.7)
-    assert bad["verdict"] == "bad"
-    assert bad["words"].count("clearly worse") == 2
+    assert bad.verdict == "bad"
+    assert bad.words.count("clearly worse") == 2
     even = _verdict(0.5, 0.5)
-    assert even["verdict"] == "even"
-    assert even["policy"] == pytest.approx(np.log(0.5), abs=1e-3)
-    assert prior_fitness("x", [], None, [])["verdict"] == "unknown"
+    assert even.verdict == "even"
+    assert even.policy == pytest.approx(np.log(0.5), abs=1e-3)
+    assert prior_fitness("x", [], None, []).verdict == "unknown"

@@ -1,0 +1,229 @@
+"""What a campaign answers: one class per answer, the same for Python, command line and server.
+
+``to_dict`` is the answer as JSON; its names and their order are relied on by scripts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from engram.campaign.advice import Advice
+from engram.campaign.fitness import Fitness
+from engram.campaign.model import Query
+from engram.campaign.prospect import Prospect
+from engram.campaign.remaining import Remaining
+from engram.grid import Cell
+from engram.policies.base import Suggestion
+
+
+class Plain:
+    """An answer whose JSON is its fields."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+
+@dataclass(frozen=True)
+class Receipt(Plain):
+    """The acknowledgement of a request. ``repeated``: its key was known, nothing was added;
+    ``note``: what is odd about it, such as the clock."""
+
+    seq: int
+    kind: str
+    at: float
+    cells: list[list[int]]
+    repeated: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Told(Receipt):
+    """The acknowledgement of measurements."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"told": len(self.cells), **super().to_dict()}
+
+
+@dataclass(frozen=True)
+class Extended(Receipt):
+    """The acknowledgement of more budget. ``budget``: what it is now."""
+
+    budget: float = 0.0
+
+
+@dataclass(frozen=True)
+class NextCell:
+    """A cell to measure next, with the terms of its score; ``query`` when it was handed out."""
+
+    cell: Cell
+    terms: dict[str, float]
+    query: int | None = None
+    by: str = ""
+    until: float | None = None
+
+    @classmethod
+    def handed_out(cls, query: Query) -> NextCell:
+        return cls(query.cell, query.terms, query.query, query.by, query.until)
+
+    @classmethod
+    def looked_at(cls, pick: Suggestion) -> NextCell:
+        return cls(pick.cell, {**pick.terms, "rank": pick.rank})
+
+    def to_dict(self) -> dict[str, Any]:
+        plain = {"cell": list(self.cell), **self.terms}
+        if self.query is None:
+            return plain
+        return {"query": self.query, **plain, "by": self.by, "until": self.until}
+
+
+@dataclass(frozen=True)
+class Outline(Plain):
+    """What a campaign was created with. ``cells``: rows and columns; ``mask``: what was read of
+    the raster the area came from."""
+
+    name: str
+    cells: list[int]
+    open: int
+    mask: str | None
+    budget: float
+    budget_kind: str
+    policy: str
+    options: dict[str, Any]
+    prior: str
+    seed: int
+    database: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a query's cell was suggested, as it was kept when it was suggested.
+
+    rule, weights, tilt : which rule made the score, what the chance weighs, what h added; not
+        there in explanations of early versions
+    picture             : the neighbourhood as small tables
+    kept                : all of it as it is in the database, with what later versions may add
+    """
+
+    query: int
+    state: str
+    cell: Cell
+    rank: int
+    candidates: int
+    ranked_by: str
+    measured: int
+    found: int
+    policy: str
+    prior: str
+    terms: dict[str, float]
+    expected_outcome: float
+    expected_content: list[float] | None
+    out: list[list[int]]
+    runners_up: list[dict[str, Any]]
+    picture: dict[str, Any]
+    cost: float | None = None
+    rule: str = ""
+    weights: dict[str, float] = field(default_factory=dict)
+    tilt: float | None = None
+    kept: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, query: int, state: str, kept: Mapping[str, Any]) -> Explanation:
+        """The explanation that is kept for a query, in its present state."""
+        known = {name: kept[name] for name in cls.__dataclass_fields__ if name in kept}
+        row, col = kept["cell"]
+        return cls(**{**known, "query": query, "state": state, "cell": (row, col), "kept": kept})
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"query": self.query, "state": self.state, **self.kept}
+
+
+@dataclass(frozen=True)
+class LogLine(Plain):
+    """One event of the log: ``text`` tells it in a few words, ``at`` is its time in ISO 8601."""
+
+    seq: int
+    at: str
+    kind: str
+    by: str
+    key: str
+    text: str
+    payload: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Exported(Plain):
+    """A file that was written, and how many entries it has."""
+
+    file: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Status:
+    """Where a campaign stands.
+
+    told, asked, failed, expired : measurements in force, cells that are out, queries by state
+    queries, events              : how many there were
+    found, closed                : cells with target; cells nobody may measure
+    remaining                    : target cells nobody has found yet
+    remaining_by_policy          : the sum of the policy's corrected chances
+    prospect, next               : finds that all measurements left, and the next few, would bring
+    """
+
+    name: str
+    policy: str
+    prior: str
+    told: int
+    asked: int
+    failed: int
+    expired: int
+    queries: int
+    budget: float
+    budget_kind: str
+    budget_left: float
+    found: int
+    closed: int
+    remaining: Remaining
+    events: int
+    remaining_by_policy: float
+    prospect: Prospect
+    next: Prospect
+    advice: Advice
+    prior_fitness: Fitness
+
+    def to_dict(self) -> dict[str, Any]:
+        facts: dict[str, Any] = {}
+        for name, value in vars(self).items():
+            if name == "remaining":
+                left = value.to_dict()
+                chance = left.pop("chance")
+                facts |= {"remaining": left, "chance_remaining": chance}
+            elif name == "next":
+                expected = round(value.expected, 3)
+                facts["next"] = {"measurements": value.measurements, "expected_finds": expected}
+            else:
+                facts[name] = value.to_dict() if hasattr(value, "to_dict") else value
+        return facts
+
+
+@dataclass(frozen=True)
+class CampaignLine:
+    """One campaign of a database. ``problem``: why it cannot be opened, and nothing else then."""
+
+    name: str
+    created: str
+    policy: str = ""
+    told: int = 0
+    found: int = 0
+    asked: int = 0
+    budget_left: float = 0.0
+    events: int = 0
+    problem: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        if self.problem:
+            return {"name": self.name, "created": self.created, "problem": self.problem}
+        order = ("name", "policy", "told", "found", "asked", "budget_left", "events", "created")
+        return {name: getattr(self, name) for name in order}
