@@ -81,7 +81,7 @@ class NextCell:
 @dataclass(frozen=True)
 class Outline(Plain):
     """What a campaign was created with. ``cells``: rows and columns; ``mask``: what was read of
-    the raster the area came from."""
+    the raster the area came from; ``place``: the real place it is, in words."""
 
     name: str
     cells: list[int]
@@ -94,6 +94,8 @@ class Outline(Plain):
     prior: str
     seed: int
     database: str
+    crs: str | None = None
+    place: str | None = None
 
 
 @dataclass(frozen=True)

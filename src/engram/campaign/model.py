@@ -101,6 +101,7 @@ class Spec:
     lease       : seconds after which an unanswered query is given back; None for never
     stop_yield  : finds per measurement below which the advice is to stop
     version     : of engram, when the campaign was created
+    area        : facts of the real place the grid was made of (``geo.area``); none without one
     """
 
     grid: Grid
@@ -118,6 +119,7 @@ class Spec:
     crews: dict[str, Cell] = field(default_factory=dict)
     stop_yield: float = 0.02
     version: str = ""
+    area: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.budget_kind not in BUDGETS:
@@ -146,7 +148,7 @@ class Spec:
         plain = {
             key: value
             for key, value in self.__dict__.items()
-            if key not in ("grid", "crews", "options")
+            if key not in ("grid", "crews", "options") and (key != "area" or value)
         }
         return {
             **plain,

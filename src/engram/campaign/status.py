@@ -110,7 +110,7 @@ def _fitness(campaign: Campaign, state: State, policy: Policy) -> Fitness:
     )
 
 
-def outline(campaign: Campaign, mask: str | None = None) -> Outline:
+def outline(campaign: Campaign, mask: str | None = None, place: str | None = None) -> Outline:
     """What a campaign was created with."""
     spec, grid = campaign.state.spec, campaign.state.spec.grid
     return Outline(
@@ -125,6 +125,8 @@ def outline(campaign: Campaign, mask: str | None = None) -> Outline:
         spec.prior,
         spec.seed,
         campaign.storage.place,
+        grid.crs,
+        place,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,6 +33,16 @@ from engram.cli._campaign import (
 )
 from engram.cli._common import check_seed, parse_pair
 from engram.cli._printing import acknowledges, say
+from engram.cli.geo import (
+    AreaFile,
+    AreaOptions,
+    CellSize,
+    CostIs,
+    Crs,
+    NoGo,
+    Preview,
+    show_place,
+)
 from engram.errors import InputError
 
 if TYPE_CHECKING:
@@ -76,6 +87,12 @@ def create(
     stop_yield: Annotated[
         float, typer.Option(help="Finds per measurement worth going on for.")
     ] = 0.02,
+    area: AreaFile = None,
+    cell_size: CellSize = None,
+    crs: Crs = None,
+    no_go: NoGo = None,
+    cost_is: CostIs = "minutes",
+    preview: Preview = None,
     by: By = "",
     db: Db = None,
     as_json: Json = False,
@@ -89,19 +106,27 @@ def create(
     from engram.policies.spec import policy_text
 
     h, w = parse_pair(cell, "--cell")
-    if (size is None) == (mask is None):
-        raise InputError("give the area: either --size H,W or --mask FILE")
-    area = None if mask is None else read_mask(mask, (h, w))
-    closed = None if area is None else area.closed
-    if closed is not None:
-        height, width = closed.shape[0] * h, closed.shape[1] * w
+    if sum(given is not None for given in (size, mask, area)) != 1:
+        raise InputError(
+            "give the area: either --size H,W or --mask FILE, or a real place, --area FILE"
+        )
+    options = AreaOptions(area, cell_size, crs, no_go, cost_is, preview)
+    options.check()
+    low, high = numbers(value_range, "--range", 2)
+    found = masked = None
+    by_raster = area is not None and cost is not None and cost.suffix.lower() in (".tif", ".tiff")
+    if area is not None:
+        found = options.read(cost if by_raster else None, (h, w), channels, (low, high))
+        grid = found.grid
+    elif mask is not None:
+        masked = read_mask(mask, (h, w))
+        rows, cols = masked.closed.shape
+        grid = Grid(rows * h, cols * w, channels, (h, w), (low, high), masked.closed)
     else:
         height, width = parse_pair(size or "", "--size")
-    low, high = numbers(value_range, "--range", 2)
-    grid = Grid(height, width, channels, (h, w), (low, high), closed)  # type: ignore[arg-type]
-    if cost is not None:
-        prices = read_cost(cost, grid.rows, grid.cols)
-        grid = Grid(height, width, channels, (h, w), (low, high), grid.closed, prices)
+        grid = Grid(height, width, channels, (h, w), (low, high))
+    if cost is not None and not by_raster:
+        grid = replace(grid, cost=read_cost(cost, grid.rows, grid.cols))
     starts = {}
     for item in crew or ():
         who, mark, place = item.partition("=")
@@ -124,16 +149,20 @@ def create(
         travel=travel,
         crews=starts,
         stop_yield=stop_yield,
+        area={} if found is None else found.facts,
     )
-    made = outline(campaign, None if area is None else area.words)
+    words = None if found is None else found.words(budget)
+    made = outline(campaign, None if masked is None else masked.words, words)
     emit(
         made.to_dict(),
         as_json,
         f"created {name}: {grid.rows}x{grid.cols} cells, {made.open} of them open, "
         f"budget {made.budget:g}, policy {policy_text(made.policy, made.options)}",
     )
-    if area is not None and not as_json:
-        say(f"mask {area.words}")
+    if masked is not None and not as_json:
+        say(f"mask {masked.words}")
+    if found is not None:
+        show_place(found, name, made.budget, preview, as_json)
     if grid.n_cells > MANY_CELLS and not as_json:
         say(
             f"note: {grid.n_cells:,} cells are many; an answer may take minutes. Larger cells "

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from engram._version import __version__
-from engram.cli import bench, campaign, prior
+from engram.cli import area, bench, campaign, prior
 from engram.cli._common import StoppedError
 from engram.cli._printing import remark, say
 from engram.cli.consolidate import consolidate
@@ -54,6 +54,7 @@ prior.app.command()(consolidate)
 app.add_typer(prior.app, name="prior")
 app.add_typer(bench.app, name="bench")
 app.add_typer(campaign.app, name="campaign")
+app.add_typer(area.app, name="area")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
