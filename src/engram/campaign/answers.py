@@ -78,6 +78,10 @@ class NextCell:
         return {"query": self.query, **plain, "by": self.by, "until": self.until}
 
 
+PLACE_NAMES = ("crs", "place")
+"""Names of an outline that stand there only for a real place."""
+
+
 @dataclass(frozen=True)
 class Outline(Plain):
     """What a campaign was created with. ``cells``: rows and columns; ``mask``: what was read of
@@ -96,6 +100,10 @@ class Outline(Plain):
     database: str
     crs: str | None = None
     place: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        plain = super().to_dict()
+        return plain if self.place else {k: v for k, v in plain.items() if k not in PLACE_NAMES}
 
 
 @dataclass(frozen=True)
