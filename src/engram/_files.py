@@ -89,7 +89,7 @@ DEEPEST = 200
 """Levels of lists and objects that JSON may have."""
 
 
-def _depth(raw: bytes) -> int:
+def json_depth(raw: bytes) -> int:
     """How deep the brackets of a JSON text are nested, those in its strings left out."""
     plain = np.frombuffer(re.sub(rb'"(?:[^"\\]|\\.)*"', b"", raw, flags=re.S), np.uint8)
     opens = np.isin(plain, list(b"[{")).astype(np.int64)
@@ -101,7 +101,7 @@ def read_json(path: Path) -> Any:
     check_file(path)
     try:
         raw = path.read_bytes()
-        if _depth(raw) > DEEPEST:  # a parser at its limit disturbs what else goes on
+        if json_depth(raw) > DEEPEST:  # a parser at its limit disturbs what else goes on
             raise InputError(f"{path} is nested too deeply; give it flat")
         return json.loads(raw)
     except OSError as error:

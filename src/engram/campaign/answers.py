@@ -151,7 +151,8 @@ class Explanation:
 
 @dataclass(frozen=True)
 class LogLine(Plain):
-    """One event of the log: ``text`` tells it in a few words, ``at`` is its time in ISO 8601."""
+    """One event of the log: ``text`` tells it in a few words, ``at`` is its time in ISO 8601;
+    ``via`` is who sent it to a server, where that was in another's name."""
 
     seq: int
     at: str
@@ -160,6 +161,11 @@ class LogLine(Plain):
     key: str
     text: str
     payload: dict[str, Any]
+    via: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        plain = super().to_dict()
+        return plain if self.via else {k: v for k, v in plain.items() if k != "via"}
 
 
 @dataclass(frozen=True)

@@ -47,11 +47,14 @@ class Engine:
     """Keeps one policy and moves it along with the log.
 
     The policy's state is a function of ``State.policy_keys``; ``replayed`` counts the groups of
-    measurements that were taken in by ``observe`` rather than found in memory or artifacts.
+    measurements that were taken in by ``observe`` rather than found in memory or artifacts. An
+    engine of the past (``keeps`` False) reads artifacts and writes none: those of now are worth
+    more.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, *, keeps: bool = True) -> None:
         self.artifacts = None if folder is None else Artifacts(folder)
+        self._keeps = keeps
         self.replayed = 0
         self._policy: Policy | None = None
         self._keys: list[str] = []
@@ -108,7 +111,7 @@ class Engine:
         return policy, 0
 
     def _save(self, keys: list[str], position: int, policy: Policy) -> None:
-        if self.artifacts is None:
+        if self.artifacts is None or not self._keeps:
             return
         arrays: dict[str, NDArray[Any]] = {
             _EVIDENCE: np.array(policy.log.evidence, np.float64),

@@ -110,6 +110,13 @@ def events_behind(connection: Connection, row: CampaignRow, after: int, hash: st
     return [_event(found) for found in connection.execute(query.order_by(schema.events.c.seq))]
 
 
+def events_page(connection: Connection, row: CampaignRow, after: int, limit: int) -> list[Event]:
+    check_identity(connection, row)
+    query = _EVENTS.where(schema.events.c.campaign == row.id, schema.events.c.seq > after)
+    ordered = query.order_by(schema.events.c.seq).limit(limit)
+    return [_event(found) for found in connection.execute(ordered)]
+
+
 def one_event(
     connection: Connection, row: CampaignRow, wanted: sa.ColumnElement[bool]
 ) -> Event | None:

@@ -20,18 +20,28 @@ from engram.errors import InputError
 def history(campaign: Campaign) -> list[LogLine]:
     """Every event: number, time, kind, who, a short text, and the payload."""
     campaign.refresh()
-    return [
-        LogLine(
-            event.seq,
-            iso(event.at),
-            event.kind,
-            event.who,
-            event.key,
-            _words_or_damage(event),
-            event.payload,
-        )
-        for event in campaign.events
-    ]
+    return [line_of(event) for event in campaign.events]
+
+
+def line_of(event: Event) -> LogLine:
+    """An event as it is listed."""
+    payload = event.payload
+    via = str(payload.get("via", ""))
+    words = _words_or_damage(event)
+    return LogLine(event.seq, iso(event.at), event.kind, event.who, event.key, words, payload, via)
+
+
+def cells_of(event: Event) -> list[list[int]]:
+    """The cells an event is about; none of one that is damaged."""
+    payload = event.payload
+    try:
+        if event.kind == "ask":
+            return [query["cell"] for query in payload["queries"]]
+        if event.kind == "tell":
+            return [item["cell"] for item in payload["items"]]
+        return payload["cells"] if "cells" in payload else [payload["cell"]]
+    except (LookupError, TypeError):
+        return []
 
 
 def _words_or_damage(event: Event) -> str:

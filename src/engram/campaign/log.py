@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from engram.campaign.artifacts import campaign_folder
 from engram.campaign.checks import check_text
 from engram.campaign.engine import Engine
 from engram.campaign.event_table import CampaignRow, Writer
-from engram.campaign.model import Event, StaleError
+from engram.campaign.model import ChangedError, Event, StaleError
 from engram.campaign.snapshot import Snapshots
 from engram.campaign.state import State
 from engram.campaign.storage import Storage
@@ -46,6 +47,7 @@ class CampaignLog:
     ) -> None:
         self.storage, self.row, self._clock = storage, row, clock
         self.note = ""
+        self._via, self._expected = "", ""
         root = storage.artifact_folder()
         self.folder = campaign_folder(root, row.uid) if artifacts else None
         self.engine = Engine(self.folder)
@@ -99,6 +101,20 @@ class CampaignLog:
 
     # -- the way into the log ------------------------------------------------------------
 
+    @contextmanager
+    def requested(self, *, via: str = "", head: str = "") -> Iterator[None]:
+        """For the requests in the block: who sent them, and what the log has to end with.
+
+        via  : recorded beside the name a request is made under, where that is another's
+        head : hash of the last event; where the log has gone on since, a request is refused
+        """
+        check_text(via, "via")
+        self._via, self._expected = via, head
+        try:
+            yield
+        finally:
+            self._via, self._expected = "", ""
+
     def _request(
         self,
         kind: str,
@@ -139,11 +155,19 @@ class CampaignLog:
             if known is not None:
                 _check_same(known, kind, who, request)
                 return known, True
+            if self._expected not in ("", self.state.hash):
+                raise ChangedError(
+                    f"the log has gone on to event {self.state.seq} since this was prepared; look "
+                    "at what is new, and send it again"
+                )
             at, self.note = self.state.time.believed((self._clock or writer.time)())
             entry = prepare(self.state, at)
             if entry is None:
                 return None
-            event = Event(self.state.seq + 1, kind, at, who, key, entry.payload)
+            payload = entry.payload
+            if self._via not in ("", who):
+                payload = {**payload, "via": self._via}
+            event = Event(self.state.seq + 1, kind, at, who, key, payload)
             return writer.append(event, self.state.hash, entry.detail), False
 
         self.note = ""

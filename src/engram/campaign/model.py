@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.errors import InputError, Kind, NewerError, UnavailableError
+from engram.errors import ConflictError, InputError, Kind, NewerError, UnavailableError
 from engram.grid import DEAREST, Cell, Grid
 from engram.observation import Observation
 
@@ -52,6 +52,10 @@ class StaleError(StorageError):
     """The database does not have the log that was read from it before."""
 
     kind: ClassVar[Kind] = "conflict"
+
+
+class ChangedError(ConflictError):
+    """The log has gone on since the request was prepared."""
 
 
 def canonical(data: Any) -> str:

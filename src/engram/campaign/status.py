@@ -137,17 +137,18 @@ def overview(db: str | None = None) -> list[CampaignLine]:
     for row in storage.campaigns():
         created = iso(row.created)
         try:
-            lines.append(_line(Campaign(storage, row), created))
+            lines.append(overview_line(Campaign(storage, row)))
         except EngramError as error:  # damaged, or written by a later version: the others are shown
             lines.append(CampaignLine(row.name, created, problem=str(error)))
     return lines
 
 
-def _line(campaign: Campaign, created: str) -> CampaignLine:
+def overview_line(campaign: Campaign) -> CampaignLine:
+    """A campaign that is up to date, at a glance."""
     state, at = campaign.state, campaign.now()
     return CampaignLine(
         campaign.name,
-        created,
+        iso(campaign.row.created),
         state.spec.policy,
         told=len(state.measurements),
         found=sum(o.outcome > 0 for o in state.observations),

@@ -37,6 +37,7 @@ from engram.campaign.event_table import (
     Writer,
     check_identity,
     events_behind,
+    events_page,
     insert,
     one_event,
     parsed,
@@ -132,6 +133,19 @@ class Storage:
         words = f"database {self.place}: {reason}; nothing of this request was kept"
         return BrokenFileError(words) if broken else StorageError(words)
 
+    def look(self, work: Callable[[Connection], Result]) -> Result:
+        """Run a block that only reads, on tables that others keep in the same database."""
+        return self._read(work)
+
+    def change(self, work: Callable[[Connection], Result]) -> Result:
+        """Run a block that writes to such tables, whole or not at all."""
+
+        def changing() -> Result:
+            with self._begin(write=True) as connection:
+                return work(connection)
+
+        return self._patient(changing)
+
     # -- campaigns -----------------------------------------------------------------------
 
     def create_campaign(self, name: str, event: Event) -> CampaignRow:
@@ -203,6 +217,10 @@ class Storage:
     def events(self, row: CampaignRow, after: int = 0, hash: str = "") -> list[Event]:
         """The events behind number ``after``, which must be there with this hash; no lock."""
         return self._read(lambda connection: events_behind(connection, row, after, hash))
+
+    def page(self, row: CampaignRow, after: int, limit: int) -> list[Event]:
+        """Up to ``limit`` events behind number ``after``."""
+        return self._read(lambda connection: events_page(connection, row, after, limit))
 
     def event(self, row: CampaignRow, seq: int) -> Event | None:
         """One event by its number."""

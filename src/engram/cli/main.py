@@ -18,6 +18,7 @@ from engram.cli._printing import remark, say
 from engram.cli.consolidate import consolidate
 from engram.cli.demo import demo
 from engram.cli.search import search
+from engram.cli.serve import account, serve
 from engram.errors import EngramError, EngramWarning, InputError, shown
 
 USAGE_ERROR, INTERRUPTED = 2, 130
@@ -55,6 +56,8 @@ app.add_typer(prior.app, name="prior")
 app.add_typer(bench.app, name="bench")
 app.add_typer(campaign.app, name="campaign")
 app.add_typer(area.app, name="area")
+app.command()(serve)
+app.add_typer(account, name="account")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

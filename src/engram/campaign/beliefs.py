@@ -1,0 +1,69 @@
+"""What a campaign believes of every cell, now or after any event of its log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engram.campaign.campaign import Campaign
+from engram.campaign.engine import Engine
+from engram.campaign.state import State
+from engram.errors import NotFoundError
+from engram.policies.base import Policy
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Beliefs:
+    """Maps of one moment.
+
+    seq, hash : the event after which this was believed
+    layers    : (rows, cols) each: ``probability`` of target, ``doubt`` (standard deviation of
+        whether there is target), the terms of the score, and ``content`` (expected, mean over
+        channels and pixels of a cell) where the policy imagines it
+    rule      : which rule makes the total; alpha : its weight of exploration
+    """
+
+    seq: int
+    hash: str
+    layers: dict[str, Array]
+    rule: str
+    alpha: float
+
+
+def state_at(campaign: Campaign, seq: int | None) -> State:
+    """What was in force after an event (None: what is)."""
+    campaign.refresh()
+    if seq is None or seq == campaign.state.seq:
+        return campaign.state
+    if not 1 <= seq <= campaign.state.seq:
+        raise NotFoundError(f"there is no event {seq}; the log has {campaign.state.seq}")
+    return State.replay(campaign.events[:seq])
+
+
+def beliefs(campaign: Campaign, seq: int | None = None) -> Beliefs:
+    """What was believed after an event (None: what is); the past is not kept, but made again."""
+    state = state_at(campaign, seq)
+    if state is campaign.state:
+        return beliefs_of(state, campaign.policy())
+    engine = Engine(campaign.folder, keeps=False)
+    return beliefs_of(state, engine.policy(state))
+
+
+def beliefs_of(state: State, policy: Policy) -> Beliefs:
+    """The maps of a policy that has seen all that is in force."""
+    grid, view = state.grid, policy.view()
+    scores = view.scores
+    chance = np.clip(scores.probability, 0.0, 1.0)
+    layers = {"probability": chance, "doubt": np.sqrt(chance * (1 - chance))}
+    for field in fields(scores):
+        if field.name not in ("probability", "alpha"):
+            layers[field.name] = np.asarray(getattr(scores, field.name))
+    if view.mean is not None and view.shows == "content":
+        layers["content"] = grid.cells_of(view.mean).mean(axis=(0, 2, 3), dtype=np.float64)
+    shape = (grid.rows, grid.cols)
+    maps = {name: layer.reshape(shape) for name, layer in layers.items()}
+    return Beliefs(state.seq, state.hash, maps, policy.current().rule, float(scores.alpha))

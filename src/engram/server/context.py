@@ -1,0 +1,122 @@
+"""What the routes work with, and the conditions a request may set."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from typing import Annotated, Any
+
+from fastapi import Depends, Header, Request, Response
+
+from engram.campaign import Campaign, Storage
+from engram.server.access import Identities, Visit
+from engram.server.desk import Desk, Moment, moment_of
+from engram.server.live import Live
+from engram.server.loop_watch import LoopWatch
+from engram.server.people import People
+from engram.server.problems import ProblemError
+from engram.server.settings import Settings
+from engram.server.slowing import Slowing
+from engram.server.workers import Answer, Workers
+
+REMEMBERED = 200
+"""Answers kept for those who ask the same of the same state."""
+REMEMBERED_BYTES = 64_000_000
+
+
+class Context:
+    """The parts of one server."""
+
+    def __init__(self, settings: Settings, workers: Workers | None = None) -> None:
+        self.settings = settings
+        storage = Storage(settings.db, create=True)
+        self.people = People(storage)
+        self.desk = Desk(storage)
+        self.identities = Identities(self.people, settings.cookie)
+        self.workers = workers or Workers(settings.db, settings.computing())
+        self.live = Live(self.desk)
+        self.slowing = Slowing()
+        self.watch = LoopWatch()
+        self.began = time.monotonic()
+        self._answers: OrderedDict[Any, Answer] = OrderedDict()
+        self._bytes = 0
+
+    async def computed(
+        self, visit: Visit, moment: Moment | str, what: str, slow: bool = False, **args: Any
+    ) -> Answer:
+        """An answer of the engine: computed once for each state, whoever asks."""
+        mark = moment if isinstance(moment, str) else moment.etag
+        key = (visit.row.uid, mark, what, tuple(sorted(args.items())))
+        found = self._answers.get(key)
+        if found is None:
+            found = await self.workers.shared(
+                key, what, visit.row.name, visit.row.uid, slow, **args
+            )
+            self._remember(key, found)
+        else:
+            self._answers.move_to_end(key)
+        return found
+
+    def _remember(self, key: Any, answer: Answer) -> None:
+        if key in self._answers or len(answer[1]) > REMEMBERED_BYTES // 4:
+            return
+        self._answers[key] = answer
+        self._bytes += len(answer[1])
+        while len(self._answers) > REMEMBERED or self._bytes > REMEMBERED_BYTES:
+            _, gone = self._answers.popitem(last=False)
+            self._bytes -= len(gone[1])
+
+    def written(self, visit: Visit) -> None:
+        """A request wrote to a campaign's log."""
+        self.live.changed(visit.row.uid)
+
+    async def close(self) -> None:
+        self.live.close()
+        await self.workers.stop()
+        self.desk.close()
+
+
+def _context(request: Request) -> Context:
+    context: Context = request.app.state.context
+    return context
+
+
+TheContext = Annotated[Context, Depends(_context)]
+IfMatch = Annotated[
+    str | None,
+    Header(alias="If-Match", max_length=200, description="Refuse unless this is the ETag now."),
+]
+IfNoneMatch = Annotated[
+    str | None,
+    Header(alias="If-None-Match", max_length=2000, description="Answer 304 while this holds."),
+]
+KeyHeader = Annotated[
+    str | None,
+    Header(alias="Idempotency-Key", max_length=200, description="As key in the body."),
+]
+
+
+def expected_head(condition: str | None) -> str:
+    """The hash that If-Match asks for; empty for none."""
+    if condition is None or condition.strip() == "*":
+        return ""
+    return condition.strip().removeprefix("W/").strip('"').partition(".")[0] or "none"
+
+
+def not_modified(condition: str | None, etag: str) -> Response | None:
+    """304 for somebody who has this already."""
+    known = [part.strip().removeprefix("W/") for part in (condition or "").split(",")]
+    if condition is None or (etag not in known and "*" not in known):
+        return None
+    return Response(status_code=304, headers={"ETag": etag})
+
+
+def one_key(body: str | None, header: str | None) -> str | None:
+    """The key of a request, which may be in its body or in a header."""
+    if body is not None and header is not None and body != header:
+        raise ProblemError(422, f"key {body!r} in the body, but {header!r} in Idempotency-Key")
+    return header if body is None else body
+
+
+def head_of(campaign: Campaign) -> str:
+    return moment_of(campaign).hash

@@ -1,0 +1,200 @@
+"""What is new, for everybody who listens: server-sent events with the log's numbers as ids.
+
+One watcher per campaign asks the log what is new, at once when a request of this server wrote to
+it and twice a second for the sake of others, and only while somebody listens. Events are put into
+bytes once. A listener is a place in the log; one that reads slowly holds nothing but its place,
+and one that falls behind what is kept here reads from the log again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+from engram.campaign.event_table import CampaignRow
+from engram.campaign.export import cells_of, line_of
+from engram.campaign.model import Event, StaleError
+from engram.errors import EngramError
+from engram.server.desk import Desk
+
+POLL = 0.5
+"""Seconds between two looks at the log."""
+PAUSE = 0.1
+"""Seconds between two messages to a listener, at least: what comes in meanwhile goes together."""
+HEARTBEAT = 15.0
+KEPT = 2000
+"""Events kept as bytes."""
+BATCH = 500
+"""Events sent at once to somebody who was away."""
+
+
+def facts_of(event: Event) -> dict[str, Any]:
+    """What the live message about an event says."""
+    return {**brief(event), "cells": cells_of(event), "head": event.hash}
+
+
+def brief(event: Event) -> dict[str, Any]:
+    """The line of an event without its payload."""
+    facts = {"via": "", **line_of(event).to_dict()}
+    del facts["payload"]
+    return facts
+
+
+def message(kind: str, data: dict[str, Any], number: int | None = None) -> bytes:
+    """A server-sent event."""
+    head = "" if number is None else f"id: {number}\n"
+    return f"{head}event: {kind}\ndata: {json.dumps(data)}\n\n".encode()
+
+
+class _Channel:
+    """The watcher of one campaign."""
+
+    def __init__(self, desk: Desk, row: CampaignRow) -> None:
+        self._desk, self._row = desk, row
+        self.seq, self.hash = 0, ""
+        self.kept: list[tuple[int, bytes]] = []
+        self._joined: dict[int, tuple[bytes, int]] = {}
+        self.listeners = 0
+        self.lives = 0
+        self._news = asyncio.Event()
+        self.poke = asyncio.Event()
+        self.task: asyncio.Task[None] | None = None
+
+    async def begin(self) -> None:
+        """Where the log ends now."""
+        moment = await self._desk.moment(self._row.name)
+        self.seq, self.hash = moment.seq, moment.hash
+
+    async def watch(self) -> None:
+        """Look for news as long as anybody listens."""
+        while self.listeners:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(POLL):
+                    await self.poke.wait()
+            self.poke.clear()
+            try:
+                await self._look()
+            except EngramError:  # the database is away for the moment
+                await asyncio.sleep(POLL)
+            await asyncio.sleep(PAUSE)
+
+    async def _look(self) -> None:
+        storage = self._desk.storage
+        try:
+            new = await self._desk.run(storage.events, self._row, self.seq, self.hash)
+        except StaleError:  # another log was put in its place: everybody starts anew
+            self._row = await self._desk.run(storage.campaign, self._row.name)
+            self.kept = []
+            self.lives += 1
+            await self.begin()
+            self.wake()
+            return
+        if new:
+            self.kept = [*self.kept, *map(_numbered, new)][-KEPT:]
+            self.seq, self.hash = new[-1].seq, new[-1].hash
+            self.wake()
+
+    def wake(self) -> None:
+        self._joined = {}
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    async def wait(self, seconds: float) -> bool:
+        """Until there is news; False when there was none in this time."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._news.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def behind(self, after: int) -> tuple[bytes, int]:
+        """The next events behind a number as bytes, and the number of the last of them."""
+        if after >= self.seq:
+            return b"", after
+        if after not in self._joined:
+            joined = self._joined
+            if self.kept and self.kept[0][0] <= after + 1:
+                first = after + 1 - self.kept[0][0]
+                found = self.kept[first : first + BATCH]
+            else:
+                storage = self._desk.storage
+                page = await self._desk.run(storage.page, self._row, after, BATCH)
+                found = [_numbered(event) for event in page]
+            last = found[-1][0] if found else after
+            joined[after] = b"".join(part for _, part in found), last
+            return joined[after]
+        return self._joined[after]
+
+
+def _numbered(event: Event) -> tuple[int, bytes]:
+    return event.seq, message("log", facts_of(event), event.seq)
+
+
+class Live:
+    """The listeners of all campaigns."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._channels: dict[str, _Channel] = {}
+        self.closing = False
+
+    def changed(self, uid: str) -> None:
+        """A request of this server wrote to a campaign's log."""
+        channel = self._channels.get(uid)
+        if channel is not None:
+            channel.poke.set()
+
+    @property
+    def listeners(self) -> int:
+        return sum(channel.listeners for channel in self._channels.values())
+
+    async def listen(
+        self, row: CampaignRow, after: int | None, allowed: Callable[[], Awaitable[bool]]
+    ) -> AsyncIterator[bytes]:
+        """Messages about everything behind an event (None: behind the last one)."""
+        channel = await self._channel(row)
+        channel.listeners += 1
+        try:
+            if channel.task is None or channel.task.done():
+                channel.task = asyncio.create_task(channel.watch())
+            lives, place = channel.lives, channel.seq if after is None else after
+            if place > channel.seq:
+                place = channel.seq
+                yield message("reset", {"seq": channel.seq, "head": channel.hash}, channel.seq)
+            yield b"retry: 1000\n\n" + message("hello", {"seq": channel.seq, "head": channel.hash})
+            while not self.closing:
+                found, place = await channel.behind(place)
+                if found:
+                    yield found
+                    continue
+                if not await channel.wait(HEARTBEAT):
+                    if not await allowed():
+                        return
+                    yield b": still here\n\n"
+                if channel.lives != lives:
+                    lives, place = channel.lives, channel.seq
+                    yield message("reset", {"seq": place, "head": channel.hash}, place)
+        finally:
+            channel.listeners -= 1
+            if not channel.listeners:
+                self._channels.pop(row.uid, None)
+
+    async def _channel(self, row: CampaignRow) -> _Channel:
+        channel = self._channels.get(row.uid)
+        if channel is None:
+            made = _Channel(self._desk, row)
+            await made.begin()
+            channel = self._channels.setdefault(row.uid, made)
+        return channel
+
+    def close(self) -> None:
+        """Let every listener go."""
+        self.closing = True
+        for channel in self._channels.values():
+            channel.wake()
+            if channel.task is not None:
+                channel.task.cancel()

@@ -1,0 +1,285 @@
+"""Asking, telling and everything else that is written to a campaign's log."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path, PurePath
+from typing import Annotated, Any
+
+from fastapi import File, Form, Response, UploadFile
+
+from engram.campaign import Campaign
+from engram.campaign.files import content_from_values, default_content, read_tells
+from engram.errors import InputError, shown
+from engram.observation import Observation
+from engram.server import schemas
+from engram.server.access import TheVisit, Visit, needs
+from engram.server.context import (
+    Context,
+    IfMatch,
+    KeyHeader,
+    TheContext,
+    expected_head,
+    head_of,
+    one_key,
+)
+from engram.server.routing import router
+
+work = router("/campaigns/{name}", ["work"])
+
+
+async def record(
+    context: Context,
+    visit: Visit,
+    condition: str | None,
+    request: Callable[[Campaign], Any],
+    response: Response,
+) -> dict[str, Any]:
+    """Have a request written to the log; its receipt, with the log's new head."""
+    expected = expected_head(condition)
+
+    def write(campaign: Campaign) -> dict[str, Any]:
+        with campaign.requested(via=visit.account.name, head=expected):
+            receipt = request(campaign)
+        return {**receipt.to_dict(), "head": head_of(campaign)}
+
+    answer = await context.desk.at(visit.row.name, write)
+    context.written(visit)
+    response.headers["ETag"] = f'"{answer["head"]}"'
+    return answer
+
+
+@work.post("/ask", response_model=schemas.Queries, **needs("crew"))
+async def ask(
+    visit: TheVisit,
+    context: TheContext,
+    body: schemas.Ask,
+    response: Response,
+    if_match: IfMatch = None,
+    key: KeyHeader = None,
+) -> Any:
+    """Hand out cells to measure next and reserve their budget."""
+    facts, _ = await context.workers.do(
+        "ask",
+        visit.row.name,
+        visit.row.uid,
+        n=body.n,
+        by=visit.name_for(body.by),
+        lease=body.lease,
+        rank=body.rank,
+        start=body.start,
+        key=one_key(body.key, key),
+        via=visit.account.name,
+        head=expected_head(if_match),
+    )
+    context.written(visit)
+    response.headers["ETag"] = f'"{facts["head"]}"'
+    return facts
+
+
+@work.post("/tell", response_model=schemas.Receipt, **needs("crew"))
+async def tell(
+    visit: TheVisit,
+    context: TheContext,
+    body: schemas.Tell,
+    response: Response,
+    if_match: IfMatch = None,
+    key: KeyHeader = None,
+) -> Any:
+    """Record one measurement, whether the cell was asked for or not."""
+    by, given = visit.name_for(body.by), one_key(body.key, key)
+
+    def request(campaign: Campaign) -> Any:
+        return campaign.tell_many([_observation(campaign, body, "")], by=by, key=given)
+
+    return await record(context, visit, if_match, request, response)
+
+
+@work.post("/tell-many", response_model=schemas.Receipt, **needs("crew"))
+async def tell_many(
+    visit: TheVisit,
+    context: TheContext,
+    body: schemas.TellMany,
+    response: Response,
+    if_match: IfMatch = None,
+    key: KeyHeader = None,
+) -> Any:
+    """Record several measurements, all of them or none."""
+    by, given = visit.name_for(body.by), one_key(body.key, key)
+
+    def request(campaign: Campaign) -> Any:
+        labels = [f"item {i}: " for i in range(1, len(body.items) + 1)]
+        items = [_observation(campaign, o, at) for o, at in zip(body.items, labels, strict=True)]
+        return campaign.tell_many(items, by=by, key=given, labels=labels)
+
+    return await record(context, visit, if_match, request, response)
+
+
+@work.post("/tell-file", response_model=schemas.Receipt, **needs("crew"))
+async def tell_file(
+    visit: TheVisit,
+    context: TheContext,
+    response: Response,
+    file: Annotated[UploadFile, File(description="CSV, JSON or NPZ.")],
+    by: Annotated[str | None, Form(max_length=200)] = None,
+    key: Annotated[str | None, Form(min_length=1, max_length=200)] = None,
+    if_match: IfMatch = None,
+    key_header: KeyHeader = None,
+) -> Any:
+    """Record the measurements of a file, all of them or none."""
+    who, given, data = visit.name_for(by), one_key(key, key_header), await file.read()
+    suffix = _suffix(file.filename or "")
+
+    def request(campaign: Campaign) -> Any:
+        with tempfile.TemporaryDirectory(prefix="engram-") as folder:
+            path = Path(folder) / f"upload{suffix}"
+            path.write_bytes(data)
+            labels, observations = read_tells(path, campaign.grid)
+        return campaign.tell_many(observations, by=who, key=given, labels=labels)
+
+    return await record(context, visit, if_match, request, response)
+
+
+def _suffix(name: str) -> str:
+    """The ending of an upload's name; nothing else of that name is used."""
+    suffix = PurePath(name.replace("\\", "/")).suffix.lower()
+    if suffix not in (".csv", ".json", ".npz"):
+        raise InputError(f"file {shown(name)}: give a .csv, .json or .npz file of measurements")
+    return suffix
+
+
+def _observation(campaign: Campaign, item: schemas.Measurement, label: str) -> Observation:
+    grid = campaign.grid
+    try:
+        if item.value is None:
+            content = default_content(grid, item.outcome)
+        else:
+            content = content_from_values(grid, item.value)
+        row, col = item.cell
+        return Observation.checked(grid, (row, col), content, item.outcome, item.noise)
+    except InputError as error:
+        raise InputError(f"{label}{error}") from error
+
+
+@work.post("/fail", response_model=schemas.Receipt, **needs("crew"))
+async def fail(
+    visit: TheVisit,
+    context: TheContext,
+    body: schemas.Fail,
+    response: Response,
+    if_match: IfMatch = None,
+    key: KeyHeader = None,
+) -> Any:
+    """Report a cell that could not be measured: try again later, or never."""
+    by, given = visit.name_for(body.by), one_key(body.key, key)
+    cell = None if body.cell is None else (body.cell[0], body.cell[1])
+
+    def request(campaign: Campaign) -> Any:
+        return campaign.fail(
+            query=body.query, cell=cell, retry=body.retry, reason=body.reason, by=by, key=given
+        )
+
+    return await record(context, visit, if_match, request, response)
+
+
+@work.post("/correct", response_model=schemas.Receipt, **needs("planner"))
+async def correct(
+    visit: TheVisit,
+    context: TheContext,
+    body: schemas.Correct,
+    response: Response,
+    if_match: IfMatch = None,
+    key: KeyHeader = None,
+) -> Any:
+    """Replace values of a measurement; the old ones stay in the log."""
+    by, given = visit.name_for(body.by), one_key(body.key, key)
+
+    def request(campaign: Campaign) -> Any:
+        content = None if body.value is None else content_from_values(campaign.grid, body.value)
+        return campaign.correct(
+            (body.cell[0], body.cell[1]),
+            outcome=body.outcome,
+            content=content,
+            noise=body.noise,
+            reason=body.reason,
+            by=by,
+            key=given,
+        )
+
+    return await record(context, visit, if_match, request, response)
+
+
+@work.post("/retract", response_model=schemas.Receipt, **needs("planner"))
+async def retract(
+    visit: TheVisit,
+    context: TheContext,
+    body: schemas.Retract,
+    response: Response,
+    if_match: IfMatch = None,
+    key: KeyHeader = None,
+) -> Any:
+    """Withdraw a measurement; it stays in the log."""
+    by, given = visit.name_for(body.by), one_key(body.key, key)
+    cell = body.cell[0], body.cell[1]
+
+    def request(campaign: Campaign) -> Any:
+        return campaign.retract(cell, reason=body.reason, by=by, key=given)
+
+    return await record(context, visit, if_match, request, response)
+
+
+@work.post("/close", response_model=schemas.Receipt, **needs("planner"))
+async def close(
+    visit: TheVisit,
+    context: TheContext,
+    body: schemas.CellsBody,
+    response: Response,
+    if_match: IfMatch = None,
+    key: KeyHeader = None,
+) -> Any:
+    """Close cells: nobody may measure there."""
+    by, given = visit.name_for(body.by), one_key(body.key, key)
+    cells = [(r, c) for r, c in body.cells]
+
+    def request(campaign: Campaign) -> Any:
+        return campaign.close(cells, reason=body.reason, by=by, key=given)
+
+    return await record(context, visit, if_match, request, response)
+
+
+@work.post("/open", response_model=schemas.Receipt, **needs("planner"))
+async def open_(
+    visit: TheVisit,
+    context: TheContext,
+    body: schemas.CellsBody,
+    response: Response,
+    if_match: IfMatch = None,
+    key: KeyHeader = None,
+) -> Any:
+    """Open cells (again)."""
+    by, given = visit.name_for(body.by), one_key(body.key, key)
+    cells = [(r, c) for r, c in body.cells]
+
+    def request(campaign: Campaign) -> Any:
+        return campaign.open(cells, reason=body.reason, by=by, key=given)
+
+    return await record(context, visit, if_match, request, response)
+
+
+@work.post("/extend", response_model=schemas.Receipt, **needs("planner"))
+async def extend(
+    visit: TheVisit,
+    context: TheContext,
+    body: schemas.Extend,
+    response: Response,
+    if_match: IfMatch = None,
+    key: KeyHeader = None,
+) -> Any:
+    """Add to the budget."""
+    by, given = visit.name_for(body.by), one_key(body.key, key)
+    answer = await record(
+        context, visit, if_match, lambda c: c.extend(body.amount, by=by, key=given), response
+    )
+    budget = await context.desk.at(visit.row.name, lambda campaign: campaign.state.budget)
+    return {**answer, "budget": budget}

@@ -1,0 +1,84 @@
+"""Running the server: the link first, then uvicorn, with clients that cannot wear it out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from engram.errors import InputError, UnavailableError
+from engram.server.app import create_app
+from engram.server.context import Context
+from engram.server.people import OWNER
+from engram.server.settings import Settings
+
+HEADER_SECONDS = 10.0
+"""How long a client may take to send the headers of a request."""
+HEADERS = 16_384
+"""Bytes that the headers of a request may have."""
+MOST = 2_000
+"""Connections at once."""
+
+
+class PatientProtocol(H11Protocol):
+    """HTTP with an end to waiting: for a request that does not come, and for one that stalls."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._timer = self.loop.call_later(HEADER_SECONDS, self._hang_up)
+
+    def _hang_up(self) -> None:
+        if getattr(self, "cycle", None) is None and not self.transport.is_closing():
+            self.transport.close()
+
+
+def serve(settings: Settings, say: Callable[[str], None]) -> None:
+    """Run until interrupted; the link is said before anything else."""
+    app = create_app(settings)
+    context: Context = app.state.context
+    name = _owner(context)
+    secret, _ = context.people.issue(name, "owner", label="printed at the start")
+    config = uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        http=PatientProtocol,
+        loop="asyncio",
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=5,
+        limit_concurrency=MOST,
+        h11_max_incomplete_event_size=HEADERS,
+    )
+    server = uvicorn.Server(config)
+    try:
+        listening = config.bind_socket()
+    except SystemExit:
+        raise UnavailableError(
+            f"port {settings.port} of {settings.host} is taken; choose another with --port"
+        ) from None
+    say(f"{settings.base}/sign-in?token={secret}")
+    server.run(sockets=[listening])
+
+
+def _owner(context: Context) -> str:
+    """The account that the printed link belongs to."""
+    if context.settings.is_local:
+        return context.people.ensure_owner().name
+    owners = [
+        account.name
+        for account in context.people.accounts()
+        if account.runs_the_server and not account.disabled and account.name != OWNER
+    ]
+    if not owners:
+        raise InputError(
+            f"--host {context.settings.host}: others can reach this address, and there are no "
+            "accounts yet; make one for yourself first: engram account add NAME --role owner"
+        )
+    return owners[0]

@@ -1,0 +1,105 @@
+"""A process that computes answers: one thread, a few campaigns kept warm.
+
+Started by the server as ``python -m engram.server.worker``; jobs come in on standard input and
+answers go out on standard output (``frames``). It ends when the server does, however that ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import traceback
+from collections import OrderedDict
+from typing import Any, BinaryIO
+
+from engram.server import frames
+
+WARM = 4
+"""Campaigns whose policies are kept in memory."""
+
+
+class Worker:
+    """Campaigns by uid, the ones used last kept open."""
+
+    def __init__(self, db: str | None) -> None:
+        from engram.campaign import Storage
+
+        self._db, self._storage = db, Storage(db, create=True)
+        self._open: OrderedDict[str, Any] = OrderedDict()
+
+    def answer(self, job: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+        """What comes of a job: its answer, or the error that it ended with."""
+        from engram.campaign.model import ChangedError
+        from engram.errors import EngramError
+
+        try:
+            facts, blob = self._work(job)
+            return {"answer": facts}, blob
+        except EngramError as error:
+            kind = "changed" if isinstance(error, ChangedError) else error.kind
+            return {"error": str(error), "kind": kind}, b""
+        except MemoryError:
+            words = "not enough memory for this; choose a smaller area, or larger cells"
+            return {"error": words, "kind": "unavailable"}, b""
+        except Exception:
+            traceback.print_exc()  # to standard error: the server's log
+            return {"error": "the computation failed; the server's log says how"}, b""
+
+    def _work(self, job: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+        from engram.campaign.model import StaleError
+        from engram.server.jobs import JOBS, create
+
+        if job["do"] == "start":
+            import torch  # noqa: F401 (what takes time to import is imported before anybody waits)
+
+            return {}, b""
+        if job["do"] == "create":
+            return create(self._db, job["args"])
+        known = job["uid"] in self._open
+        try:
+            return self._in(job, JOBS[job["do"]])
+        except StaleError:  # an older copy of the database was put back: it decides
+            self._open.pop(job["uid"], None)
+            if not known:
+                raise
+            return self._in(job, JOBS[job["do"]])
+
+    def _in(self, job: dict[str, Any], work: Any) -> tuple[dict[str, Any], bytes]:
+        from engram.campaign import Campaign
+
+        uid = job["uid"]
+        if uid not in self._open:
+            self._open[uid] = Campaign(self._storage, self._storage.campaign(job["name"]))
+        self._open.move_to_end(uid)
+        while len(self._open) > WARM:
+            self._open.popitem(last=False)
+        campaign = self._open[uid]
+        facts, blob = work(campaign, dict(job["args"]))
+        return {**facts, "head": campaign.state.hash, "seq_of_head": campaign.state.seq}, blob
+
+
+def serve(jobs: BinaryIO, answers: BinaryIO) -> None:
+    """Answer jobs, one after the other, until there are no more."""
+    first = frames.read(jobs)
+    if first is None:
+        return
+    worker = Worker(first[0]["db"])
+    while (frame := frames.read(jobs)) is not None:
+        message, blob = worker.answer(frame[0])
+        answers.write(frames.packed(message, blob))
+        answers.flush()
+
+
+def main() -> None:
+    from engram._threads import set_threads
+
+    set_threads(1)
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever prints does not print into the answers
+    with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
+        serve(sys.stdin.buffer, answers)
+
+
+if __name__ == "__main__":
+    main()
