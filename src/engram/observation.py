@@ -158,6 +158,12 @@ class Observations:
         return [item.cell for item in self.items]
 
     @property
+    def indices(self) -> NDArray[np.intp]:
+        """(n,) flat indices of the measured cells in the order of measurement."""
+        rows, cols = np.array(self.cells, np.intp).reshape(-1, 2).T
+        return np.asarray(rows * self.grid.cols + cols)
+
+    @property
     def outcomes(self) -> NDArray[np.float64]:
         """(n,) outcomes in the order of measurement."""
         return np.array([item.outcome for item in self.items], np.float64)

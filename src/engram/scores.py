@@ -12,8 +12,9 @@ Per cell :math:`q` and over particle pairs (i, j), with
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,34 +23,92 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
-    """All terms for every cell, each (rows * cols,); ``alpha`` is one number.
-
-    probability is the model's belief that the cell contains target, in [0, 1].
-    """
+class Terms:
+    """Eqs. 9 to 11 of particles, each (rows * cols,)."""
 
     exploration: Array
     likelihood: Array
     reward: Array
     exploitation: Array
+
+
+NAMES = ("alpha", *(one.name for one in fields(Terms)), "total", "probability", "doubt")
+"""All that is known of one cell."""
+DECIDING = ("alpha", "total", "probability", "doubt")
+"""What of it is known without particles."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """All that is known of every cell, (rows * cols,) each; ``alpha`` is one number.
+
+    total       : what the cells are ranked by
+    probability : the model's belief that the cell contains target, in [0, 1]
+    doubt       : standard deviation of the outcome that is expected of the cell; 0 where a policy
+        has no such model
+    alpha       : weight of exploration in Eq. 12
+    terms       : Eqs. 9 to 11, or what gives them where particles decide nothing and are drawn
+        only when somebody looks
+    """
+
     total: Array
     probability: Array
+    doubt: Array
     alpha: float
+    terms: Terms | Callable[[], Terms] = field(repr=False)
 
-    def of(self, index: int) -> dict[str, float]:
+    @cached_property
+    def imagined(self) -> Terms:
+        return self.terms if isinstance(self.terms, Terms) else self.terms()
+
+    @property
+    def exploration(self) -> Array:
+        return self.imagined.exploration
+
+    @property
+    def likelihood(self) -> Array:
+        return self.imagined.likelihood
+
+    @property
+    def reward(self) -> Array:
+        return self.imagined.reward
+
+    @property
+    def exploitation(self) -> Array:
+        return self.imagined.exploitation
+
+    def of(self, index: int) -> CellTerms:
         """Every term for one cell."""
-        out = {"alpha": float(self.alpha)}
-        for field in fields(self):
-            if field.name != "alpha":
-                out[field.name] = float(getattr(self, field.name)[index])
-        return out
+        return CellTerms(self, index)
 
 
-def mixes(terms: Mapping[str, float]) -> bool:
-    """Whether the total of a cell (``Scores.of``) is Eq. 12 of its other terms."""
-    weight = terms["alpha"]
-    total = weight * terms["exploration"] + (1 - weight) * terms["exploitation"]
-    return bool(np.isclose(terms["total"], total))
+@dataclass(frozen=True, eq=False, repr=False)
+class CellTerms(Mapping[str, float]):
+    """Every term of one cell by name; what is imagined is looked up when it is asked for."""
+
+    scores: Scores
+    index: int
+
+    def __getitem__(self, name: str) -> float:
+        if name not in NAMES:
+            raise KeyError(name)
+        value = getattr(self.scores, name)
+        return float(value if name == "alpha" else value[self.index])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(NAMES)
+
+    def __len__(self) -> int:
+        return len(NAMES)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+def at_hand(terms: Mapping[str, float]) -> dict[str, float]:
+    """The terms of a cell that are known without drawing anything."""
+    waiting = isinstance(terms, CellTerms) and not isinstance(terms.scores.terms, Terms)
+    return {name: terms[name] for name in (DECIDING if waiting else terms)}
 
 
 def exploration(cells: NDArray[np.float32], sigma: float) -> Array:
@@ -90,13 +149,11 @@ def paper_scores(
     reward = rewards.sum(axis=0)
     exploit = likeli * reward
     return Scores(
-        exploration=explore,
-        likelihood=likeli,
-        reward=reward,
-        exploitation=exploit,
         total=alpha * explore + (1 - alpha) * exploit,
         probability=rewards.mean(axis=0),
+        doubt=np.zeros(len(reward)),
         alpha=alpha,
+        terms=Terms(explore, likeli, reward, exploit),
     )
 
 

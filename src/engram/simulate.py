@@ -20,6 +20,7 @@ from engram.metrics import (
     success_rate,
 )
 from engram.policies.base import Policy, View
+from engram.scores import at_hand
 from engram.tasks.base import Task
 
 Progress = Callable[[int, int], None]
@@ -38,7 +39,9 @@ class Snapshot:
 class Trace:
     """What a policy did on a task, step by step.
 
-    terms[i] are the score terms of the i-th cell when it was chosen; evidence[i] is the
+    terms[i] are the score terms of the i-th cell when it was chosen, as far as they were known
+    without drawing particles that decide nothing, and rules[i] the rule that chose it (empty where
+    a policy does not say); evidence[i] is the
     predictive log-likelihood of its outcome; updates are the h-updates with the evidence
     before and after; snapshots hold beliefs at the requested times; ``tracked`` holds how far
     the beliefs were from the truth (:func:`distances_to_truth`) every few measurements;
@@ -52,6 +55,7 @@ class Trace:
     cells: list[Cell] = field(default_factory=list)
     outcomes: list[float] = field(default_factory=list)
     terms: list[dict[str, float]] = field(default_factory=list)
+    rules: list[str] = field(default_factory=list)
     evidence: list[float] = field(default_factory=list)
     forecast: list[float] = field(default_factory=list)
     updates: list[dict[str, Any]] = field(default_factory=list)
@@ -127,7 +131,8 @@ def simulate(
         policy.observe(observation)
         trace.cells.append(pick.cell)
         trace.outcomes.append(observation.outcome)
-        trace.terms.append(pick.terms)
+        trace.terms.append(at_hand(pick.terms))
+        trace.rules.append(pick.rule)
         if progress is not None:
             progress(t + 1, trace.found)
     if policy.budget in wanted:

@@ -181,8 +181,11 @@ class SpatialModel:
             raise InputError(f"{len(cells)} cells but {len(values)} outcomes; give one per cell")
         if not np.isfinite(values).all():
             raise InputError("outcomes must be finite numbers; leave out failed measurements")
-        index = [self.grid.index((int(r), int(c))) for r, c in cells]
-        return np.array(index, np.intp), values
+        rows, cols = cells.astype(np.intp).T
+        outside = (rows < 0) | (rows >= self.grid.rows) | (cols < 0) | (cols >= self.grid.cols)
+        for i in np.flatnonzero(outside):
+            self.grid.index((int(rows[i]), int(cols[i])))  # refuses it
+        return np.asarray(rows * self.grid.cols + cols), values
 
     def _kernel(self, hyperparameters: Hyperparameters) -> Kernel:
         """Covariance of y; its parameters are log (variance, length, noise), in this order."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import fields
 from functools import cache
 from itertools import pairwise
 
@@ -14,6 +13,7 @@ from engine import CELLS, PROCESS, SIDE, Array, Cell, Reference, field_task, lop
 from engram import make_policy
 from engram.pacing import UpdateSchedule
 from engram.policies.emptdm import EmPtdm
+from engram.policies.forecast import Belief
 from engram.policies.gp import GaussianProcess
 from engram.policies.imagination import DrawPlan
 from engram.policies.ranking import Foraging, Progress
@@ -166,9 +166,8 @@ def test_cells_are_ranked_by_the_rule_that_applies(
     assert applies == rule
     total = policy.current_scores().total
     stage, finds = reference.stages[-1], int(sum(reference.hits))
-    ranking = Foraging().rank(
-        stage.probability,
-        stage.doubt,
+    ranking = Foraging().order(
+        Belief(probability=stage.probability, doubt=stage.doubt),
         policy.observations.available,
         Progress(finds, len(cells), budget),
     )
@@ -240,10 +239,8 @@ def test_the_tilt_moves_every_particle_by_the_exact_amount(seed: int) -> None:
     stage = reference.stages[-1]
     slope = stage.affine[0]
     shift = np.clip((stage.tilted - stage.own) * slope / max(slope**2, 0.05), -2, 2)
-    one, other = tilted.imagination.particles, plain.imagination.particles
-    assert one is not None
-    assert other is not None
-    found = (one - other).flatten(1).numpy()
+    one, other = (policy.current().imagined.particles for policy in (tilted, plain))
+    found = (one.images - other.images).flatten(1).numpy()
     exact = bridge(reference, shift, PLAN.steps)
     assert np.abs(exact).max() > 0.05
     np.testing.assert_allclose(found, np.tile(exact, (PLAN.particles, 1)), atol=2e-4)
@@ -255,9 +252,7 @@ def test_the_explanation_is_the_scores_of_the_particles(seed: int) -> None:
     for t in (0, 3, 9):
         policy, stage = policies[t], reference.stages[t]
         scores = policy.current_scores()
-        particles = policy.imagination.particles
-        assert particles is not None
-        x = particles.flatten(1).double().numpy()
+        x = policy.current().imagined.particles.images.flatten(1).double().numpy()
         squared = (x[:, None] - x[None]) ** 2 / 2
         reward = np.clip(stage.affine[0] * x + stage.affine[1], 0, 1).sum(axis=0)
         likelihood = np.exp(-squared).sum(axis=(0, 1))
@@ -272,6 +267,7 @@ def test_the_explanation_is_the_scores_of_the_particles(seed: int) -> None:
         assert scores.alpha == pytest.approx((BUDGET - t) / (BUDGET + t))
         pick = policy.suggest()[0]
         q = policy.grid.index(pick.cell)
-        for field in fields(scores):
-            if field.name != "alpha":
-                assert pick.terms[field.name] == getattr(scores, field.name)[q]
+        assert set(pick.terms) == {*exact, "total", "probability", "doubt", "alpha"}
+        np.testing.assert_allclose(scores.doubt, stage.doubt, atol=1e-6)
+        for name in (*exact, "total", "probability", "doubt"):
+            assert pick.terms[name] == getattr(scores, name)[q]

@@ -17,7 +17,6 @@ from engram.memory.denoiser import Known
 from engram.policies.base import Policy
 from engram.policies.emptdm import EmPtdm
 from engram.policies.imagination import DrawPlan
-from engram.scores import mixes
 from engram.testing import Enumerated, ExactDenoiser, exact_memory
 
 Array = NDArray[np.float64]
@@ -129,9 +128,9 @@ SAMPLED = DrawPlan(particles=800, steps=24, trajectory="fresh")
 
 
 def particles_of(policy: Policy) -> Array:
-    policy.current_scores()
-    particles = policy.imagination.particles  # type: ignore[attr-defined]
-    return np.asarray(particles.flatten(1).numpy(), np.float64)
+    images = policy.view().particles
+    assert images is not None
+    return np.asarray(2 * images.reshape(len(images), -1) - 1, np.float64)
 
 
 @pytest.mark.parametrize("name", ["diffatd", "em-ptdm"])
@@ -163,7 +162,9 @@ def test_scores_of_the_rivals_are_those_of_the_shares(name: str, alpha: float) -
     assert scores.likelihood == pytest.approx(likelihood, rel=2e-2)
     assert scores.reward == pytest.approx(bright, rel=2e-2, abs=1)
     assert scores.alpha == pytest.approx(alpha)
-    assert all(mixes(scores.of(q)) for q in range(25))
+    assert policy.current().rule == ("eq12" if alpha else "eq11")
+    eq12 = alpha * scores.exploration + (1 - alpha) * scores.exploitation
+    assert scores.total == pytest.approx(eq12)
     worth = alpha * 4.0 * bright * dark + (1 - alpha) * likelihood * bright
     free = np.flatnonzero(policy.observations.available)
     picked = policy.grid.index(policy.suggest()[0].cell)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from engram.scores import (
     Scores,
+    Terms,
     best_cells,
     entropy_bound,
     exploration,
@@ -79,7 +80,8 @@ def test_total_mixes_by_alpha(alpha: float, seed: int) -> None:
     assert terms["alpha"] == alpha
     assert terms["total"] == pytest.approx(scores.total[4])
     assert set(terms) == {
-        "alpha", "exploration", "likelihood", "reward", "exploitation", "total", "probability"
+        "alpha", "exploration", "likelihood", "reward", "exploitation", "total", "probability",
+        "doubt",
     }  # fmt: skip
 
 
@@ -116,18 +118,11 @@ def test_a_measured_cell_never_wins_by_being_zero() -> None:
 def test_normalised_terms_have_one_scale_over_the_cells_that_can_be_measured() -> None:
     """Exploration (0, 2, 8) and exploitation (4, 1, 100); the last cell is not available."""
     zero = np.zeros(3)
-    scores = Scores(
-        exploration=np.array([0.0, 2.0, 8.0]),
-        likelihood=zero,
-        reward=zero,
-        exploitation=np.array([4.0, 1.0, 100.0]),
-        total=zero,
-        probability=zero,
-        alpha=0.25,
-    )
+    terms = Terms(np.array([0.0, 2.0, 8.0]), zero, zero, np.array([4.0, 1.0, 100.0]))
+    scores = Scores(total=zero, probability=zero, doubt=zero, alpha=0.25, terms=terms)
     total = normalised(scores, np.array([True, True, False]))
     assert total.tolist() == pytest.approx(
         [0.75 * 1.0, 0.25 * 1.0 + 0.75 * 0.25, 0.25 * 4 + 75 / 4]
     )
-    agreed = normalised(replace(scores, exploration=zero), np.ones(3, bool))
+    agreed = normalised(replace(scores, terms=replace(terms, exploration=zero)), np.ones(3, bool))
     assert agreed.tolist() == pytest.approx([0.03, 0.0075, 0.75])

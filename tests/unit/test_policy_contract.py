@@ -164,7 +164,15 @@ def test_beliefs_have_their_shapes(name: str, preset: str) -> None:
     for cell in ((1, 1), (4, 4), (3, 1)):
         policy.observe(task.measure(cell))
     view, n = policy.view(), task.grid.n_cells
-    for term in ("exploration", "likelihood", "reward", "exploitation", "total", "probability"):
+    for term in (
+        "exploration",
+        "likelihood",
+        "reward",
+        "exploitation",
+        "total",
+        "probability",
+        "doubt",
+    ):
         assert getattr(view.scores, term).shape == (n,)
     assert ((view.scores.probability >= 0) & (view.scores.probability <= 1)).all()
     assert set(policy.suggest()[0].terms) >= {"alpha", "total", "probability"}

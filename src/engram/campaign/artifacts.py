@@ -22,7 +22,7 @@ from engram._writing import write_file
 from engram.campaign.model import digest
 from engram.errors import InputError
 
-FORMAT = "engram-artifact-4"
+FORMAT = "engram-artifact-5"
 """Changes with what policies keep; artifacts of another format are made again from the log."""
 
 BACK = (1, 4, 16, 64, 256, 1024)

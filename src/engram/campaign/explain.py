@@ -16,7 +16,7 @@ from engram.campaign.state import State
 from engram.errors import InputError
 from engram.grid import Grid
 from engram.policies.base import Policy, Suggestion, View
-from engram.scores import mixes
+from engram.policies.ranking import WEIGHED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +35,9 @@ RULES = {
     "last": "the chance of target, since the last measurements are not spent on doubt",
     "bound": "the expected outcome with a bonus for doubt",
     "look-ahead": "the finds to be expected with the budget left, by the spatial model",
+    "eq11": "exploitation alone, the reward of samples that agree",
     "eq12": "exploration and exploitation, weighed by alpha",
+    "eq12-normalised": "exploration and exploitation, each of its largest, weighed by alpha",
 }
 """What the rules that make a score rank by (``policies.ranking``)."""
 
@@ -146,8 +148,8 @@ def in_words(why: Explanation) -> str:
         f"Score {terms['total']:.4g}"
         + (
             f" at alpha {terms['alpha']:.3f}: "
-            if _weighs(why)
-            else ". Terms that say more of the cell and do not make its score: "
+            if why.rule in WEIGHED
+            else ". Terms that say more of the cell: "
         )
         + f"exploration {terms['exploration']:.4g}, exploitation {terms['exploitation']:.4g} "
         f"(likelihood {terms['likelihood']:.4g}, reward {terms['reward']:.4g}).",
@@ -161,11 +163,6 @@ def in_words(why: Explanation) -> str:
         )
         lines.append(f"Runners-up by score: {cells}.")
     return "\n".join(lines)
-
-
-def _weighs(why: Explanation) -> bool:
-    """Whether the score is Eq. 12 of its terms; explanations of before rules were kept may tell."""
-    return why.rule == "eq12" if why.rule else mixes(why.terms)
 
 
 def _made_by(why: Explanation) -> list[str]:

@@ -131,6 +131,14 @@ def _detail_hash(campaign: Campaign, seq: int) -> str | None:
 
 
 def _close(recorded: dict[str, float], again: dict[str, float]) -> bool:
+    if "doubt" not in recorded:
+        again = _before_doubt(again)
     return recorded.keys() == again.keys() and all(
         bool(np.isclose(recorded[name], again[name], rtol=TOLERANCE, atol=1e-6)) for name in again
     )
+
+
+def _before_doubt(terms: dict[str, float]) -> dict[str, float]:
+    """Terms as they were kept before doubt was one: exploration, where nothing is imagined."""
+    older = {name: value for name, value in terms.items() if name != "doubt"}
+    return older if older["likelihood"] else {**older, "exploration": terms["doubt"]}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 LONGEST = 36525 * 86400.0
 """Seconds of the longest time that an option takes."""
-_TERMS = ("rank", "total", "probability", "exploration", "exploitation", "alpha")
+_TERMS = ("rank", "total", "probability", "doubt", "exploration", "exploitation", "alpha")
 _LABELS = {"probability": "chance", "exploration": "explore", "exploitation": "exploit"}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from engram.errors import InputError
 from engram.grid import Cell, Grid
 from engram.observation import Observation, Observations
-from engram.scores import Scores, best_cells
+from engram.scores import Scores, Terms, best_cells
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -30,7 +30,7 @@ class Suggestion:
 
     cell: Cell
     rank: int
-    terms: dict[str, float]
+    terms: Mapping[str, float]
     rule: str = ""
     weights: dict[str, float] = field(default_factory=dict)
     tilt: float | None = None
@@ -224,7 +224,13 @@ def _damped(grid: Grid, total: NDArray[np.float64], taken: list[int]) -> NDArray
     return np.asarray(out + low)
 
 
-def flat_scores(grid: Grid, probability: NDArray[np.float64], total: NDArray[np.float64]) -> Scores:
+def flat_scores(
+    grid: Grid,
+    probability: NDArray[np.float64],
+    total: NDArray[np.float64],
+    doubt: NDArray[np.float64] | None = None,
+) -> Scores:
     """Scores of a policy that has no particles: the terms it does not use are zero."""
     zero = np.zeros(grid.n_cells)
-    return Scores(zero, zero, probability, probability, total, probability, 0.0)
+    terms = Terms(zero, zero, probability, probability)
+    return Scores(total, probability, zero if doubt is None else doubt, 0.0, terms)

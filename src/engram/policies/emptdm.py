@@ -6,8 +6,9 @@ same two memories, made fast and checked.
 * A forecaster of both memories (``remembering``) and one of the outcomes alone (``process``).
 * They are mixed by prequential evidence (``mixing``); while the process predicts better, its
   look-ahead decides, so that a useless memory costs little.
-* Particles, drawn with the tilt, are refreshed every few queries: they give the terms of
-  Eqs. 9 to 12 that explain a suggestion (``particle_terms``).
+* Particles, drawn with the tilt and renewed every few queries, give the terms of Eqs. 9 to 12
+  that explain a suggestion (``particle_terms``); they are drawn when somebody looks, or for
+  rule ``paper``.
 * Cells are ranked by the foraging rule (``ranking``): by probability while some cell promises
   more than the search finds on average; otherwise doubt counts too.
 """
@@ -140,12 +141,13 @@ class EmPtdm(Policy):
         mixed = self.mixture.mixed(*((memory, process) if self.settings.guard else (memory,)))
         imagined = self.explained.of(memory, self.observations)
         weight = alpha(min(self.t, self.budget), self.budget, self.settings.a)
-        terms = replace(imagined.terms, probability=mixed.probability, alpha=weight)
-        ranking = self._ranking(mixed, process, terms)
-        scores = replace(terms, total=ranking.total)
+        eager = self.settings.rule == "paper"
+        terms = imagined.terms() if eager else imagined.terms
+        scores = Scores(mixed.probability, mixed.probability, mixed.doubt, weight, terms)
+        ranking = self._ranking(mixed, process, scores)
         self.log.evaluations = self.memory.frozen.evaluations
         return Query(
-            scores,
+            replace(scores, total=ranking.total),
             ranking.why,
             dict(zip(("memory", "process"), mixed.weights.tolist(), strict=False)),
             memory.tilt if self.settings.h else None,
@@ -160,14 +162,14 @@ class EmPtdm(Policy):
         assert isinstance(answer, Query)
         return answer
 
-    def _ranking(self, mixed: MixedBelief, process: ProcessBelief, terms: Scores) -> Ranking:
+    def _ranking(self, mixed: MixedBelief, process: ProcessBelief, scores: Scores) -> Ranking:
         """The rule of the settings, or the look-ahead once the process predicts better."""
         available = self.observations.available
         progress = Progress.of(self.observations, self.budget)
         if mixed.weights[0] < 0.5:
             return self.look_ahead.order(process, available, progress)
         if self.settings.rule == "paper":
-            weight, explore, exploit = terms.alpha, terms.exploration, terms.exploitation
+            weight, explore, exploit = scores.alpha, scores.exploration, scores.exploitation
             return Ranking(weight * explore + (1 - weight) * exploit, "eq12")
         return self.ranker.order(mixed, available, progress)
 
@@ -177,9 +179,8 @@ class EmPtdm(Policy):
 
     def view(self) -> View:
         query = self.current()
-        particles = query.imagined.particles
-        shown = None if particles is None else self.imagination.in_range(particles)
-        return View(query.scores, query.mixed.content, shown)
+        particles = self.imagination.in_range(query.imagined.particles.images)
+        return View(query.scores, query.mixed.content, particles)
 
     # -- learning --------------------------------------------------------------------------
 
@@ -216,7 +217,7 @@ class EmPtdm(Policy):
         super().restore(observations, state)
         self.memory.restore(observations, state)
         self.mixture.restore(state["mixture"].numpy())
-        self.explained.restore(state)
+        self.explained.restore(observations, state)
 
 
 def auto(

@@ -64,8 +64,8 @@ class GaussianProcess(Policy):
         belief = self.process.belief(self.observations)
         progress = Progress.of(self.observations, self.budget)
         ranking = self.ranker.order(belief, self.observations.available, progress)
-        flat = flat_scores(self.grid, belief.probability, ranking.total)
-        return Answer(replace(flat, exploration=belief.doubt), ranking.why)
+        scores = flat_scores(self.grid, belief.probability, ranking.total, belief.doubt)
+        return Answer(scores, ranking.why)
 
 
 @dataclass(frozen=True)

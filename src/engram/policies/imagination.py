@@ -1,7 +1,7 @@
 """What a policy imagines: particles and mean of the area given its measurements.
 
-Shared by every policy with a memory. It turns observations into evidence and keeps the particles
-of a search between queries.
+Shared by every policy with a memory. It turns observations into evidence and makes the particles
+of a search, each from those before it where they are warm.
 """
 
 from __future__ import annotations
@@ -73,22 +73,45 @@ def evidence_of(observations: Observations) -> Evidence:
     return Evidence(values * mask, mask, sigma)
 
 
-class Imagination:
-    """Particles of one search, kept between queries.
+@dataclass(frozen=True, eq=False)
+class Particles:
+    """Samples of the area.
 
-    particles : (P, C, H, W) in model units, or None before the first
-    at        : how many measurements they know of: for the same measurements they are the same
-    path      : (P, C, H, W) where a shared trajectory stands
+    images : (P, C, H, W) in model units
+    at     : how many measurements they know of: for the same measurements they are the same
+    path   : (P, C, H, W) where a shared trajectory stands
     """
+
+    images: Tensor
+    at: int
+    path: Tensor | None = None
+
+    def state(self) -> dict[str, Tensor]:
+        out = {"particles": self.images.clone(), "at": torch.tensor(self.at)}
+        return out if self.path is None else {**out, "path": self.path.clone()}
+
+    @classmethod
+    def kept(cls, state: dict[str, Tensor]) -> Particles | None:
+        """Those of a saved state, if there are any."""
+        if "particles" not in state:
+            return None
+        return cls(state["particles"], int(state["at"]), state.get("path"))
+
+
+class Imagination:
+    """How the particles of one search are made; ``kept`` are the last that were asked for."""
 
     def __init__(self, grid: Grid, plan: DrawPlan, seed: int, budget: int) -> None:
         self.grid, self.plan, self.seed, self.budget = grid, plan, seed, budget
         guidance = GUIDANCES[plan.guidance]()
         first = 1.0 if plan.guidance == "amortised" else 0.99
         self.sampler = Sampler(guidance, plan.steps, plan.eta, first)
-        self.particles: Tensor | None = None
-        self.at = -1
-        self.path: Tensor | None = None
+        self.kept: Particles | None = None
+
+    @property
+    def particles(self) -> Tensor | None:
+        """(P, C, H, W) in model units, or None before the first."""
+        return None if self.kept is None else self.kept.images
 
     def evidence(self, observations: Observations) -> Evidence:
         """What the particles are told: (1, C, H, W), or as each of them sees it."""
@@ -119,37 +142,46 @@ class Imagination:
         return torch.stack([turned_back(x, k) for x, k in zip(images, self._turns, strict=True)])
 
     def imagine(self, denoiser: Denoiser, observations: Observations) -> Tensor:
-        """Particles (P, C, H, W) in model units for the present measurements."""
-        query, before = len(observations), self.particles
-        if before is not None and self.at == query:
-            return before
-        evidence = self.evidence(observations)
-        if self.plan.trajectory == "shared":
-            self.particles = self._advanced(denoiser, evidence, query)
-        elif self.plan.trajectory == "warm" and before is not None:
-            renewed = self.sampler.refresh(
-                denoiser,
-                evidence,
-                self._seen(before),
-                depth=self.plan.depth,
-                steps=self.plan.refresh_steps,
-                seed=self.seed,
-                path=(query,),
-            )
-            self.particles = self._unseen(renewed)
-        else:
-            self.particles = self.draw(denoiser, evidence, query)
-        self.at = query
-        return self.particles
+        """Particles (P, C, H, W) for the present measurements; they are kept."""
+        if self.kept is None or self.kept.at != len(observations):
+            self.kept = self.after(self.kept, denoiser, observations)
+        return self.kept.images
 
-    def _advanced(self, denoiser: Denoiser, evidence: Evidence, query: int) -> Tensor:
+    def after(
+        self, before: Particles | None, denoiser: Denoiser, observations: Observations
+    ) -> Particles:
+        """Particles for the present measurements, those ``before`` being the last."""
+        query, evidence = len(observations), self.evidence(observations)
+        if self.plan.trajectory == "shared":
+            return self._advanced(before, denoiser, evidence, query)
+        if before is None or not self.chained:
+            return Particles(self.draw(denoiser, evidence, query), query)
+        renewed = self.sampler.refresh(
+            denoiser,
+            evidence,
+            self._seen(before.images),
+            depth=self.plan.depth,
+            steps=self.plan.refresh_steps,
+            seed=self.seed,
+            path=(query,),
+        )
+        return Particles(self._unseen(renewed), query)
+
+    @property
+    def chained(self) -> bool:
+        """Whether particles depend on those before them."""
+        return self.plan.trajectory != "fresh"
+
+    def _advanced(
+        self, before: Particles | None, denoiser: Denoiser, evidence: Evidence, query: int
+    ) -> Particles:
         """One step of the shared trajectory; its estimate of x0 for every particle."""
         shape = (2, *evidence.values.shape[1:])
         noise = particle_noise(self.seed, "particles", (query,), self.plan.particles, shape)
-        x = noise[:, 0] if self.path is None else self.path
+        x = noise[:, 0] if before is None or before.path is None else before.path
         now, then = self._time(query), self._time(query + 1)
-        estimate, self.path = self.sampler.step(denoiser, evidence, x, now, then, noise[:, 1])
-        return self._unseen(reproduced(estimate.x0, evidence))
+        estimate, path = self.sampler.step(denoiser, evidence, x, now, then, noise[:, 1])
+        return Particles(self._unseen(reproduced(estimate.x0, evidence)), query, path)
 
     def _time(self, query: int) -> Tensor:
         share = min(query / self.budget, 1.0)
@@ -181,12 +213,8 @@ class Imagination:
 
     def state(self) -> dict[str, Tensor]:
         """What restores the kept particles."""
-        if self.particles is None:
-            return {}
-        out = {"particles": self.particles.clone(), "at": torch.tensor(self.at)}
-        return out if self.path is None else {**out, "path": self.path.clone()}
+        return {} if self.kept is None else self.kept.state()
 
     def restore(self, state: dict[str, Tensor]) -> None:
         """Return to a saved state."""
-        self.particles, self.path = state.get("particles"), state.get("path")
-        self.at = int(state["at"]) if "at" in state else -1
+        self.kept = Particles.kept(state)

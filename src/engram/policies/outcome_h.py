@@ -100,10 +100,8 @@ class OutcomeTransform:
         """(n_cells, k) for the memory's probability and the spatial model's (p, sd)."""
         shape = (self.grid.rows, self.grid.cols)
         hits, blanks = np.zeros(self.grid.n_cells), np.zeros(self.grid.n_cells)
-        for item in observations:
-            index = self.grid.index(item.cell)
-            hit = float(item.outcome > 0)
-            hits[index], blanks[index] = hit, 1 - hit
+        found, measured = observations.outcomes > 0, observations.indices
+        hits[measured], blanks[measured] = found, ~found
         columns = [_logit(own), _logit(spatial[0], 0.03), 2 * spatial[1], np.ones(len(own))]
         for kernel in self.kernels:
             for kind in (hits, blanks):

@@ -29,14 +29,15 @@ from engram.memory.transient import (
 )
 from engram.observation import Observation, Observations
 from engram.pacing import UpdateSchedule, alpha
-from engram.policies.base import Policy, View, log_likelihood
+from engram.policies.base import Answer, Policy, View, log_likelihood
+from engram.policies.forecast import Belief
 from engram.policies.imagination import DrawPlan, Imagination
 from engram.policies.lessons import LESSONS, Lessons
 from engram.policies.outcome_h import PATIENCE, RECENT
-from engram.policies.ranking import Foraging, Progress, checked_rule
+from engram.policies.process import ProcessForecaster
+from engram.policies.ranking import Foraging, Likely, Progress, Ranker, Ranking, checked_rule
 from engram.reward import make_reward, presence_prior
 from engram.scores import Scores, normalised, paper_scores
-from engram.spatial import SpatialModel
 
 Array = NDArray[np.float64]
 
@@ -133,7 +134,7 @@ class PaperSearch(Policy):
         self._forecasts: tuple[Array, Array] | None = None
         self._gains: list[float] = []
         self._lessons = Lessons(settings.lesson, memory, self.frozen, seed)
-        self._spatial = SpatialModel(grid) if settings.rule == "foraging" else None
+        self._process = ProcessForecaster(grid) if settings.rule == "foraging" else None
         self._updates = set(settings.schedule.times(budget)) if settings.h else set()
 
     def denoiser(self, known: Known) -> Denoiser:
@@ -165,6 +166,9 @@ class PaperSearch(Policy):
         return self.imagination if self._trusted else self._alone
 
     def scores(self) -> Scores:
+        return self.answer().scores
+
+    def answer(self) -> Answer:
         known = self.imagination.evidence(self.observations).known
         self.imagination.imagine(self.denoiser(known), self.observations)
         if self._judged:
@@ -173,11 +177,10 @@ class PaperSearch(Policy):
         weight = 0.0 if self.settings.exploit_only else self._alpha()
         assert self._in_use.particles is not None
         scores = self._score(self._in_use.particles, weight)
-        if self.settings.rule == "paper" and self.settings.scale == "normalised":
-            return replace(scores, total=normalised(scores, self.observations.available))
-        if self.settings.rule == "paper":
-            return scores
-        return replace(scores, total=self._ranked(scores.probability))
+        if self._process is not None:
+            scores = replace(scores, doubt=self._process.belief(self.observations).doubt)
+        ranking = self._ranking(scores)
+        return Answer(replace(scores, total=ranking.total), ranking.why)
 
     def _imagine_alone(self) -> None:
         """Particles of the permanent memory alone, and what both forecast of every cell."""
@@ -191,15 +194,18 @@ class PaperSearch(Policy):
     def _alpha(self) -> float:
         return alpha(min(self.t, self.budget), self.budget, self.settings.a)
 
-    def _ranked(self, p: Array) -> Array:
-        """Cells by another rule than the paper's."""
-        if self._spatial is None:
-            return p
-        cells = np.array(self.observations.cells).reshape(-1, 2)
-        self._spatial.fit(cells, self.observations.outcomes)
-        progress = Progress(int((self.observations.outcomes > 0).sum()), self.t, self.budget)
-        doubt = self._spatial.predict()[1]
-        return Foraging().rank(p, doubt, self.observations.available, progress).total
+    def _ranking(self, scores: Scores) -> Ranking:
+        """Cells by Eq. 11, Eq. 12 or another rule."""
+        available = self.observations.available
+        if self.settings.rule == "paper" and self.settings.exploit_only:
+            return Ranking(scores.exploitation, "eq11")
+        if self.settings.rule == "paper" and self.settings.scale == "normalised":
+            return Ranking(normalised(scores, available), "eq12-normalised")
+        if self.settings.rule == "paper":
+            return Ranking(scores.total, "eq12")
+        rule: Ranker[Belief] = Likely() if self._process is None else Foraging()
+        belief = Belief(probability=scores.probability, doubt=scores.doubt)
+        return rule.order(belief, available, Progress.of(self.observations, self.budget))
 
     def _score(self, particles: Tensor, weight: float) -> Scores:
         cells = self.imagination.cells(particles)

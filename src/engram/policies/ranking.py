@@ -23,6 +23,9 @@ from engram.policies.forecast import Array, Belief
 
 RULES = ("paper", "probability", "foraging")
 
+WEIGHED = ("eq12", "eq12-normalised")
+"""Rules whose total weighs exploration and exploitation by alpha."""
+
 LAST = 7
 """Measurements at the end of the budget that are not spent on doubt."""
 RATES = (0.3, 0.85)
@@ -70,7 +73,8 @@ class Progress:
 class Ranking:
     """What cells are ranked by, (n_cells,), and which part of the rule made it.
 
-    why : ``likely``, ``frontier``, ``last``, ``bound``, ``look-ahead`` or ``eq12``
+    why : ``likely``, ``frontier``, ``last``, ``bound``, ``look-ahead``, ``eq11``, ``eq12`` or
+        ``eq12-normalised``
     """
 
     total: Array
@@ -118,12 +122,7 @@ class Foraging:
             raise InputError(f"frontier={self.frontier}: give a probability, 0 to 1")
 
     def order(self, belief: Belief, available: NDArray[np.bool_], progress: Progress) -> Ranking:
-        return self.rank(belief.probability, belief.doubt, available, progress)
-
-    def rank(
-        self, p: Array, doubt: Array, available: NDArray[np.bool_], progress: Progress
-    ) -> Ranking:
-        """p, doubt and available are (n_cells,)."""
+        p, doubt = belief.probability, belief.doubt
         if progress.last or not available.any():
             return Ranking(p, "last")
         frontier = progress.rate if self.frontier is None else self.frontier

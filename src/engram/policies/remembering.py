@@ -121,10 +121,6 @@ class MemoryForecaster:
         shift = torch.from_numpy(np.clip(table, -2, 2).astype(np.float32))[None]
         return ShiftedDenoiser(self.frozen, shift)
 
-    def samples(self, belief: MemoryBelief, observations: Observations) -> Tensor:
-        """Particles (P, C, H, W) in model units; drawn once for the same measurements."""
-        return self.imagination.imagine(self.composite(belief), observations)
-
     # -- learning --------------------------------------------------------------------------
 
     def learn(
@@ -144,13 +140,11 @@ class MemoryForecaster:
         self.reward.update(contents, (observations.outcomes > 0).astype(float))
 
     def state(self) -> dict[str, Tensor]:
-        """h and the kept particles; the reward follows from the measurements."""
-        out = {f"h/{k}": torch.from_numpy(np.array(v)) for k, v in self.transient.state().items()}
-        return out | {f"draws/{k}": v for k, v in self.imagination.state().items()}
+        """h; the reward follows from the measurements."""
+        return {f"h/{k}": torch.from_numpy(np.array(v)) for k, v in self.transient.state().items()}
 
     def restore(self, observations: Observations, state: dict[str, Tensor]) -> None:
         arrays = {k[2:]: v.numpy() for k, v in state.items() if k.startswith("h/")}
         self.transient.restore(arrays)
-        self.imagination.restore({k[6:]: v for k, v in state.items() if k.startswith("draws/")})
         if len(observations):
             self._learn_reward(observations)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from engram.policies.ranking import WEIGHED
 from engram.report import curves, maps
 from engram.report.canvas import Draw, svg
 from engram.report.summary import Entry
-from engram.scores import mixes
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def _scores(sheet: _Sheet, entries: Sequence[Entry]) -> Iterator[FigureText]:
                 partial(maps.draw_scores, trace=entry.trace),
                 maps.scores_size(entry.trace),
             )
-    weighing = [e for e in entries if any(map(_weighs, e.trace.terms))]
+    weighing = [e for e in entries if any(rule in WEIGHED for rule in e.trace.rules)]
     if weighing:
         yield sheet.figure(
             "Exploration weight",
@@ -137,11 +137,6 @@ def _scores(sheet: _Sheet, entries: Sequence[Entry]) -> Iterator[FigureText]:
             partial(curves.draw_alpha, entries=weighing),
             (7.5, 3.1),
         )
-
-
-def _weighs(terms: Mapping[str, float]) -> bool:
-    """Whether exploration has a share in the total of a cell that was chosen."""
-    return terms.get("alpha", 0.0) > 0 and mixes(terms)
 
 
 def _learning(sheet: _Sheet, entries: Sequence[Entry]) -> Iterator[FigureText]:

@@ -34,6 +34,7 @@ TERMS = {
     "likelihood": "likelihood\n(samples agree)",
     "reward": "reward\n(looks like target)",
     "exploitation": "exploitation\n(likelihood x reward)",
+    "doubt": "doubt\n(spread of the outcome)",
     "total": "total score\n(decides)",
     "probability": "probability\nof target",
 }
@@ -175,7 +176,7 @@ def scored_stages(trace: Trace) -> list[Snapshot]:
     telling = any(
         np.ptp(_finite(getattr(s.view.scores, name))) > 0
         for s in kept
-        for name in ("exploration", "probability")
+        for name in ("exploration", "doubt", "probability")
     )
     return kept if telling else []
 

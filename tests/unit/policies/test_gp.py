@@ -237,7 +237,8 @@ def test_the_terms_of_a_score() -> None:
     policy.observe([Observation((2, 2), np.ones((1, 1, 1), np.float32), 0.4)])
     scores = policy.current_scores()
     mean, sd = policy.process.model.predict()
-    assert np.array_equal(scores.exploration, sd)
+    assert np.array_equal(scores.doubt, sd)
+    assert not scores.exploration.any()  # that is Eq. 9, of particles
     assert np.array_equal(scores.exploitation, scores.probability)
     assert scores.probability == pytest.approx(np.clip(mean / 0.7, 0, 1))
     cells = np.arange(1, 100)  # as many as are looked ahead from do not matter to the rest

@@ -205,12 +205,38 @@ def test_particles_are_renewed_after_ten_measurements_however_they_come(
     for row in range(1, 11):
         policy.suggest()
         assert isinstance(policy, EmPtdm)
-        drawn.append(policy.imagination.at)
+        drawn.append(policy.current().imagined.particles.at)
         policy.observe([task.measure((row, col)) for col in (3, 8)])
     assert drawn == [0, 0, 0, 0, 0, 11, 11, 11, 11, 11]
 
 
 def test_evaluations_are_counted_where_the_network_is_called(memory: PermanentMemory) -> None:
-    """Eight views a query, and four particles of one or two steps every tenth query."""
+    """Eight views a query; four particles of one or two steps every tenth, if somebody looks."""
     trace = simulate(_policy("em-ptdm", memory, 20), _small_task())
-    assert trace.evaluations == pytest.approx((20 * 8 + 4 * 2 + 4 * 1) / 16)
+    assert trace.evaluations == pytest.approx(20 * 8 / 16)
+    seen = simulate(_policy("em-ptdm", memory, 20), _small_task(), snapshots=[15])
+    assert seen.evaluations == pytest.approx((20 * 8 + 4 * 2 + 4 * 1) / 16)
+
+
+def test_what_is_imagined_does_not_depend_on_who_looks_when(memory: PermanentMemory) -> None:
+    """Warm particles go on from those before them; what nobody looked at is drawn in its turn."""
+    task = _small_task()
+    watched, alone = (
+        make_policy("em-ptdm", task.grid, 60, memory=memory, draws=FEW, every=2) for _ in range(2)
+    )
+    for step in range(9):
+        watched.view()
+        cell = watched.suggest()[0].cell
+        assert alone.suggest()[0].cell == cell
+        for policy in (watched, alone):
+            policy.observe(task.measure(cell))
+        if step == 4:
+            alone.state()
+    for one, other in zip(_seen(watched), _seen(alone), strict=True):
+        assert np.array_equal(one, other)
+
+
+def _seen(policy: Policy) -> list[object]:
+    particles = policy.view().particles
+    assert particles is not None
+    return [particles, *(policy.current_scores().of(7)[name] for name in ("reward", "likelihood"))]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from engram import Grid, InputError, Task, make_policy, simulate
+from engram.policies.forecast import Belief
 from engram.policies.imagination import DrawPlan
 from engram.policies.ranking import Foraging, Progress
 from engram.testing import tiny_memory
@@ -17,10 +18,10 @@ DOUBT = np.array([0.0, 0.1, 0.2, 0.4])
 def test_a_cell_is_followed_while_it_promises_more_than_the_search_finds() -> None:
     start = Progress(finds=0, t=0, budget=40)  # a rate of 1/2
     likely, unlikely = np.array([0.6, 0.1, 0.1, 0.1]), np.array([0.4, 0.1, 0.1, 0.1])
-    followed = Foraging().rank(likely, DOUBT, OPEN, start)
+    followed = Foraging().order(Belief(probability=likely, doubt=DOUBT), OPEN, start)
     assert followed.why == "likely"
     assert np.array_equal(followed.total, likely)
-    left = Foraging().rank(unlikely, DOUBT, OPEN, start)
+    left = Foraging().order(Belief(probability=unlikely, doubt=DOUBT), OPEN, start)
     assert left.why == "frontier"
     assert np.allclose(left.total, unlikely + 2.5 * 0.5 * DOUBT)
 
@@ -35,7 +36,9 @@ def test_the_rate_of_finds_is_drawn_to_a_half_and_bounded(finds: int, t: int, ra
 @pytest.mark.parametrize(("budget", "last"), [(100, False), (44, False), (43, True), (36, False)])
 def test_the_last_seven_measurements_ignore_doubt(budget: int, last: bool) -> None:
     p = np.array([0.8, 0.1, 0.1, 0.1])  # below the rate of 0.85
-    ranking = Foraging().rank(p, DOUBT, OPEN, Progress(finds=36, t=36, budget=budget))
+    ranking = Foraging().order(
+        Belief(probability=p, doubt=DOUBT), OPEN, Progress(finds=36, t=36, budget=budget)
+    )
     assert ranking.why == ("last" if last else "frontier")
     assert np.array_equal(ranking.total, p) == last
 
@@ -43,7 +46,10 @@ def test_the_last_seven_measurements_ignore_doubt(budget: int, last: bool) -> No
 def test_cells_nobody_can_visit_do_not_keep_a_search_in_place() -> None:
     p = np.array([0.9, 0.1, 0.1, 0.1])
     shut = np.array([False, True, True, True])
-    assert Foraging().rank(p, DOUBT, shut, Progress(0, 0, 40)).why == "frontier"
+    assert (
+        Foraging().order(Belief(probability=p, doubt=DOUBT), shut, Progress(0, 0, 40)).why
+        == "frontier"
+    )
 
 
 @pytest.mark.parametrize("options", [{"explore": -1.0}, {"frontier": 1.5}, {"explore": np.inf}])
@@ -65,11 +71,15 @@ def test_every_policy_with_a_memory_takes_every_rule(name: str) -> None:
         totals = [terms["total"] for terms in traces[rule].terms]
         if rule == "probability":
             assert totals == [terms["probability"] for terms in traces[rule].terms]
+            assert set(traces[rule].rules) == {"likely"}
         if rule == "paper":
+            assert set(traces[rule].rules) == {"eq11" if name == "greedy" else "eq12"}
             for terms in traces[rule].terms:
                 weight = terms["alpha"]
                 eq12 = weight * terms["exploration"] + (1 - weight) * terms["exploitation"]
                 assert terms["total"] == pytest.approx(eq12)
+    assert set(traces["foraging"].rules) <= {"likely", "frontier", "last"}
+    assert all(terms["doubt"] > 0 for terms in traces["foraging"].terms)
     assert traces["paper"].cells != traces["foraging"].cells
     with pytest.raises(InputError, match="rule='best': choose one of paper"):
         make_policy(name, Grid(8, 8), 5, memory=memory, rule="best")

@@ -12,7 +12,7 @@ from engram.grid import Grid
 from engram.policies.base import View
 from engram.policies.random import RandomSearch
 from engram.report import write_report
-from engram.scores import Scores
+from engram.scores import Scores, Terms
 from engram.simulate import Snapshot, Trace, simulate
 from engram.tasks.balls import ball_task
 from engram.tasks.base import Task
@@ -24,13 +24,9 @@ def _beliefs(trace: Trace, t: int, rng: np.random.Generator) -> View:
     low, high = task.grid.range
     noise = rng.uniform(low, high, (3, *task.content.shape))
     particles = ((1 - doubt) * task.content + doubt * noise).astype(np.float32)
-    terms = [rng.random(task.grid.n_cells) for _ in range(6)]
-    return View(Scores(*terms, alpha=doubt), mean=particles.mean(axis=0), particles=particles)
-
-
-def _mixed(alpha: float) -> dict[str, float]:
-    """Terms of a cell whose total is Eq. 12."""
-    return {"alpha": alpha, "exploration": 3.0, "exploitation": 1.0, "total": 1 + 2 * alpha}
+    total, probability, spread, *terms = (rng.random(task.grid.n_cells) for _ in range(7))
+    scores = Scores(total, probability, spread, doubt, Terms(*terms))
+    return View(scores, mean=particles.mean(axis=0), particles=particles)
 
 
 @pytest.fixture(scope="session")
@@ -64,7 +60,8 @@ def dressed(plain: Callable[..., Trace]) -> Callable[..., Trace]:
         trace, rng = plain(task, budget, seed), np.random.default_rng(seed)
         trace.policy = "em-ptdm"
         trace.snapshots = [Snapshot(t, _beliefs(trace, t, rng)) for t in (0, budget // 2, budget)]
-        trace.terms = [_mixed(1 - i / budget) for i in range(budget)]
+        trace.terms = [{"alpha": 1 - i / budget} for i in range(budget)]
+        trace.rules = ["eq12"] * budget
         trace.evaluations = 120.0
         trace.updates = [
             {"t": t, "accepted": up, "before": -0.5, "after": after, "steps": 60}
