@@ -40,10 +40,19 @@ class Receipt(Plain):
 
 @dataclass(frozen=True)
 class Told(Receipt):
-    """The acknowledgement of measurements."""
+    """The acknowledgement of measurements.
+
+    skipped  : reports of a file that were known exactly so
+    left_out : reports of a file whose place lies outside, left out as asked
+    """
+
+    skipped: int = 0
+    left_out: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        return {"told": len(self.cells), **super().to_dict()}
+        plain = {"told": len(self.cells), **super().to_dict()}
+        quiet = [name for name in ("skipped", "left_out") if not plain[name]]
+        return {name: value for name, value in plain.items() if name not in quiet}
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from engram.campaign.answers import Explanation, Extended, Receipt, Told
 from engram.campaign.checks import check_tell, corrected_content, measured, show
 from engram.campaign.decide import SLACK, Wish, check_wish, decide
 from engram.campaign.explain import describe
-from engram.campaign.files import default_content, read_tells
+from engram.campaign.files import default_content
 from engram.campaign.log import CampaignLog, Entry, request_key
 from engram.campaign.model import (
     RANKINGS,
@@ -214,10 +214,11 @@ class Campaign(CampaignLog):
         observation = Observation.checked(self.grid, cell, content, outcome, noise)
         return self.tell_many([observation], by=by, key=key)
 
-    def tell_file(self, path: Path, *, by: str = "", key: str | None = None) -> Told:
-        """Record the measurements of a CSV, JSON or NPZ file, all of them or none."""
-        lines, observations = read_tells(path, self.grid)
-        return self.tell_many(observations, by=by, key=key, labels=lines)
+    def tell_file(self, path: Path, *, by: str = "", key: str | None = None, **place: Any) -> Told:
+        """Record the measurements of a file, all of them or none; see ``telling.tell_file``."""
+        from engram.campaign.telling import tell_file
+
+        return tell_file(self, path, by=by, key=key, **place)
 
     def tell_many(
         self,
@@ -226,8 +227,15 @@ class Campaign(CampaignLog):
         by: str = "",
         key: str | None = None,
         labels: Sequence[str] | None = None,
+        facts: Sequence[dict[str, Any]] | None = None,
+        source: str = "",
     ) -> Told:
-        """Record several measurements, all of them or none; ``labels`` name them in errors."""
+        """Record several measurements, all of them or none.
+
+        labels : name them in errors
+        facts  : what is kept in the log beside each
+        source : hash of what they were read from, by which a repeated request is known
+        """
         if not observations:
             raise InputError("there is no measurement to tell")
         names = labels or [""] * len(observations)
@@ -235,8 +243,10 @@ class Campaign(CampaignLog):
             observation_to_dict(
                 Observation.checked(self.grid, o.cell, o.content, o.outcome, o.noise)
             )
-            for o in observations
+            | ({"facts": beside} if beside else {})
+            for o, beside in zip(observations, facts or [{}] * len(observations), strict=True)
         ]
+        request: dict[str, Any] = {"source": source} if source else {"items": items}
 
         def prepare(state: State, at: float) -> Entry:
             seen: set[int] = set()
@@ -256,9 +266,9 @@ class Campaign(CampaignLog):
                 asked = [q.query for q in state.queries_of(observation.cell) if q.state == "asked"]
                 queries.append(asked[-1] if asked else None)
                 seen.add(index)
-            return Entry({"items": items, "queries": queries})
+            return Entry({"items": items, "queries": queries} | request)
 
-        return Told(**vars(self._request("tell", by, key, {"items": items}, prepare)))
+        return Told(**vars(self._request("tell", by, key, request, prepare)))
 
     # -- everything else -----------------------------------------------------------------
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import warnings
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +14,12 @@ from engram._arrays import check_numbers, read_array, read_arrays
 from engram._files import open_image, read_json, read_text
 from engram.errors import InputError, shown
 from engram.grid import Grid
-from engram.observation import Observation
 
 IMAGES = (".png", ".tif", ".tiff", ".bmp", ".pgm", ".jpg", ".jpeg")
-_CSV_FIELDS = ("row", "col", "outcome", "value", "noise")
-_JSON_FIELDS = (*_CSV_FIELDS, "cell", "content")
+_JSON_FIELDS = (
+    *("row", "col", "cell", "latitude", "longitude", "x", "y", "outcome", "count"),
+    *("value", "content", "noise", "by", "date", "note"),
+)
 
 
 def default_content(grid: Grid, outcome: float) -> NDArray[np.float32]:
@@ -42,7 +40,7 @@ def default_content(grid: Grid, outcome: float) -> NDArray[np.float32]:
 def content_from_values(grid: Grid, values: ArrayLike) -> NDArray[np.float32]:
     """One value per channel (the same on every pixel), or one per channel and pixel."""
     with np.errstate(over="ignore"):  # too large for float32 is infinite, refused with the content
-        flat = _plain_array(values, "value").astype(np.float32).ravel()
+        flat = plain_array(values, "value").astype(np.float32).ravel()
     c, h, w = grid.content_shape
     if flat.size == c:
         return np.repeat(flat, h * w).reshape(c, h, w)
@@ -80,7 +78,7 @@ def _json_array(path: Path) -> NDArray[Any]:
             f"{path} holds {what}, not rows of numbers; burn shapes (GeoJSON) into a raster "
             "(gdal_rasterize, QGIS) and give the GeoTIFF"
         )
-    return _plain_array(data, str(path))
+    return plain_array(data, str(path))
 
 
 def _table(path: Path, delimiter: str | None) -> NDArray[np.float64]:
@@ -94,7 +92,7 @@ def _table(path: Path, delimiter: str | None) -> NDArray[np.float64]:
         raise InputError(f"{path} is not a table of numbers: {error}") from error
 
 
-def _plain_array(data: Any, where: str) -> NDArray[Any]:
+def plain_array(data: Any, where: str) -> NDArray[Any]:
     """Nested lists of numbers as an array; dictionaries, texts and ragged lists are refused."""
     try:
         array = np.asarray(data)
@@ -123,112 +121,8 @@ def read_cost(path: Path, rows: int, cols: int) -> NDArray[np.float64]:
     return cost
 
 
-def read_tells(path: Path, grid: Grid) -> tuple[list[str], list[Observation]]:
-    """Measurements of a file, with a label ('line 3: ') for each.
-
-    CSV  : columns row, col, outcome; optionally value, or value_0, value_1, ...; noise
-    JSON : a list of objects with cell [row, col], outcome; optionally content or value; noise
-    NPZ  : arrays cells (n, 2), outcomes (n,); optionally contents (n, C, h, w), noise (n,)
-    """
-    readers = {".csv": _csv_rows, ".json": _json_rows, ".npz": _npz_rows}
-    reader = readers.get(path.suffix.lower())
-    if reader is None:
-        raise InputError(f"{path}: give a .csv, .json or .npz file of measurements")
-    labels, observations = [], []
-    if not path.is_file():
-        raise InputError(f"cannot read {path}: there is no such file")
-    for where, row in reader(path):
-        labels.append(f"{path.name}, {where}: ")
-        observations.append(_observation(grid, row, labels[-1]))
-    if not observations:
-        raise InputError(f"{path} holds no measurement")
-    return labels, observations
-
-
-def _observation(grid: Grid, row: Mapping[str, Any], label: str) -> Observation:
-    if "cell" in row and ("row" in row or "col" in row):
-        raise InputError(f"{label}give the cell once: either cell, or row and col")
-    if "content" in row and "value" in row:
-        raise InputError(f"{label}give either content or value")
-    cell = row["cell"] if "cell" in row else (row.get("row"), row.get("col"))
-    if not isinstance(cell, list | tuple) or len(cell) != 2:
-        raise InputError(f"{label}field cell: {shown(cell)} is not [row, col]")
-    place = tuple(
-        _whole(value, name, label) for name, value in zip(("row", "col"), cell, strict=True)
-    )
-    outcome = _number(row.get("outcome"), "outcome", label)
-    noise = _number(row.get("noise", 0.0), "noise", label)
-    try:
-        if row.get("content") is not None:
-            content = _plain_array(row["content"], "field content")
-        elif row.get("value") is not None:
-            content = content_from_values(grid, row["value"])
-        else:
-            content = default_content(grid, outcome)
-        return Observation.checked(grid, (place[0], place[1]), content, outcome, noise)
-    except InputError as error:
-        raise InputError(f"{label}{error}") from error
-
-
-def _number(value: Any, name: str, label: str) -> float:
-    if value is None or value == "":
-        raise InputError(f"{label}field {name} is missing")
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{label}field {name}: {shown(value)} is not a number") from error
-
-
-def _whole(value: Any, name: str, label: str) -> int:
-    number = _number(value, name, label)
-    if number != int(number) if np.isfinite(number) else True:
-        raise InputError(f"{label}field {name}: {shown(value)} is not a whole number")
-    return int(number)
-
-
-def _csv_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    reader = csv.DictReader(io.StringIO(read_text(path), newline=""))
-    try:
-        names = [(name or "").strip() for name in reader.fieldnames or ()]
-        values = [f"value_{i}" for i in range(sum(n.startswith("value_") for n in names))]
-        fault = _header_fault(names, values)
-        if fault:
-            raise InputError(
-                f"{path.name}, line 1: {fault}; give row, col, outcome and optionally value "
-                "(or value_0, value_1, ...) and noise, with commas between them; the line reads "
-                f"{shown(','.join(names))}"
-            )
-        reader.fieldnames = names
-        for raw in reader:
-            where = f"line {reader.line_num}"
-            if None in raw or None in raw.values():
-                raise InputError(f"{path.name}, {where}: it does not have {len(names)} fields")
-            row: dict[str, Any] = {k: v.strip() for k, v in raw.items() if v.strip() != ""}
-            if values:
-                row["value"] = [
-                    _number(row.get(name), name, f"{path.name}, {where}: ") for name in values
-                ]
-            elif "value" in row:
-                row["value"] = [_number(row["value"], "value", f"{path.name}, {where}: ")]
-            yield where, row
-    except csv.Error as error:
-        raise InputError(f"{path.name}, line {reader.line_num + 1}: {error}") from error
-
-
-def _header_fault(names: Sequence[str], values: Sequence[str]) -> str:
-    """What is wrong with the columns of a CSV file, or nothing."""
-    counts, known = Counter(names), {*_CSV_FIELDS, *values}
-    faults = (
-        *(f"column {n!r} is missing" for n in ("row", "col", "outcome") if n not in counts),
-        *(f"column {n!r} is missing" for n in values if n not in counts),
-        *(f"column {shown(n)} is unknown" for n in names if n not in known),
-        *(f"column {shown(n)} is there twice" for n, count in counts.items() if count > 1),
-        *(["'value' stands beside 'value_0'"] if values and "value" in counts else []),
-    )
-    return next(iter(faults), "")
-
-
-def _json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Measurements of a JSON file, each with where it stands."""
     data = read_json(path)
     if not isinstance(data, list):
         raise InputError(
@@ -248,7 +142,8 @@ def _json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"item {i}", item
 
 
-def _npz_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def npz_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Measurements of an .npz file, each with where it stands."""
     arrays = read_arrays(path, ("cells", "outcomes"))
     unknown = sorted(set(arrays) - {"cells", "outcomes", "contents", "noise"})
     if unknown:

@@ -36,12 +36,17 @@ from engram.cli._printing import acknowledges, say
 from engram.cli.geo import (
     AreaFile,
     AreaOptions,
+    At,
     CellSize,
+    Combine,
     CostIs,
     Crs,
+    Fix,
     NoGo,
     Preview,
+    TellCrs,
     show_place,
+    told_words,
 )
 from engram.errors import InputError
 
@@ -227,7 +232,14 @@ def tell(
     content: Annotated[Path | None, typer.Option(help="File with the cell's content.")] = None,
     value: Annotated[str | None, typer.Option(help="Content per channel: V[,V...].")] = None,
     noise: Annotated[float, typer.Option(help="Standard deviation of the content.")] = 0.0,
-    file: Annotated[Path | None, typer.Option(help="Many measurements: CSV, JSON or NPZ.")] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(help="Many measurements: CSV (also ; or tab), JSON, NPZ, GPX or GeoJSON."),
+    ] = None,
+    at: At = None,
+    crs: TellCrs = None,
+    combine: Combine = "any",
+    fix: Fix = False,
     by: By = "",
     key: Key = None,
     db: Db = None,
@@ -235,27 +247,34 @@ def tell(
 ) -> None:
     """Record a measurement, or a file of them (all or none)."""
     campaign = opened(name, db)
+    from engram.campaign.telling import tell_at
+
     if file is not None:
-        if any(v is not None for v in (cell, outcome, content, value)):
-            raise InputError("--file goes alone, without --cell, --outcome, --content, --value")
-        receipt = campaign.tell_file(file, by=by, key=key)
+        if any(v is not None for v in (cell, at, outcome, content, value)):
+            raise InputError(
+                "--file goes alone, without --cell, --at, --outcome, --content, --value"
+            )
+        receipt = campaign.tell_file(file, by=by, key=key, crs=crs or "", combine=combine, fix=fix)
+    elif (cell is None) == (at is None) or outcome is None:
+        raise InputError("give --cell R,C (or --at LAT,LON) and --outcome Y, or --file FILE")
+    elif at is not None:
+        if content is not None:
+            raise InputError("--content FILE is told with --cell R,C; give --value V with --at")
+        values = None if value is None else numbers(value, "--value")
+        receipt = tell_at(campaign, at, outcome, values, noise=noise, by=by, key=key, crs=crs or "")
     else:
-        if cell is None or outcome is None:
-            raise InputError("give --cell R,C and --outcome Y, or --file FILE")
         receipt = campaign.tell(
-            cell_of(cell, "--cell"),
+            cell_of(cell or "", "--cell"),
             outcome,
             _content(campaign, content, value),
             noise=noise,
             by=by,
             key=key,
         )
-    again = " (known already)" if receipt.repeated else ""
     emit(
         receipt.to_dict(),
         as_json,
-        f"{name}: {len(receipt.cells)} measurement(s) recorded as event {receipt.seq}{again}"
-        f"{crew_note(campaign, by)}",
+        f"{name}: {told_words(receipt)}{crew_note(campaign, by)}",
     )
 
 

@@ -14,6 +14,7 @@ from engram.cli._printing import say
 from engram.errors import InputError
 
 if TYPE_CHECKING:
+    from engram.campaign.answers import Told
     from engram.geo.area import Area
 
 PLACE = "Real places"
@@ -47,6 +48,28 @@ CostIs = Annotated[
 ]
 Preview = Annotated[
     Path | None, typer.Option(help="Draw the area to this PNG.", rich_help_panel=PLACE)
+]
+At = Annotated[
+    str | None,
+    typer.Option(
+        "--at", help="Latitude,longitude; with --crs of a map: east,north.", rich_help_panel=PLACE
+    ),
+]
+TellCrs = Annotated[
+    str | None,
+    typer.Option("--crs", help="System that places are given in.", rich_help_panel=PLACE),
+]
+Combine = Annotated[
+    str,
+    typer.Option(help="Many points in a cell: any, share or mean.", rich_help_panel=PLACE),
+]
+Fix = Annotated[
+    bool,
+    typer.Option(
+        "--fix",
+        help="Turn round swapped coordinates and leave out places outside; both are said.",
+        rich_help_panel=PLACE,
+    ),
 ]
 
 
@@ -103,6 +126,17 @@ class AreaOptions:
             value_range,
         )
         return read_area(plan)
+
+
+def told_words(told: Told) -> str:
+    """What was recorded, and what was not."""
+    again = " (known already)" if told.repeated else ""
+    words = f"{len(told.cells)} measurement(s) recorded as event {told.seq}{again}"
+    if not told.cells:
+        words = "nothing new"
+    for count, what in ((told.skipped, "known already"), (told.left_out, "left out")):
+        words += f", {count} {what}" if count else ""
+    return words
 
 
 def check_png(path: Path | None) -> None:
