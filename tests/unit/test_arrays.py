@@ -19,12 +19,20 @@ from PIL import Image
 from engram import _arrays
 from engram._arrays import read_array, read_arrays
 from engram._files import open_image, read_bytes, read_image, read_json
-from engram.campaign.files import read_raster, read_tells
+from engram.campaign.files import read_raster
 from engram.campaign.masks import read_mask
+from engram.campaign.reports import read_reports
 from engram.errors import InputError
 from engram.grid import Grid
 
 GRID = Grid(4, 4)
+
+
+def told(path: Path) -> None:
+    """Read measurements of a file up to what is recorded of them."""
+    for report in read_reports(path):
+        assert report.cell is not None
+        report.observation(GRID, report.cell)
 
 
 def npy(array: Any) -> bytes:
@@ -87,7 +95,7 @@ def test_npz_files_of_measurements_that_are_none(tmp_path: Path, name: str) -> N
     data, words = TELLS[name]
     (tmp_path / "a.npz").write_bytes(data)
     with pytest.raises(InputError, match=words):
-        read_tells(tmp_path / "a.npz", GRID)
+        told(tmp_path / "a.npz")
 
 
 def test_arrays_come_back_as_they_were_saved(tmp_path: Path) -> None:
@@ -191,8 +199,8 @@ def test_csv_rasters_that_are_none(tmp_path: Path, text: str, words: str) -> Non
     [
         ("a.csv", "row,col,outcome\n0,0," + "1" * 140_000, "line 2: field larger than"),
         ("a.csv", "row,col,outcome\n0,0," + "1" * 400, "is not a number in"),
-        ("a.csv", "row,col,outcome,content\n0,0,1,5", "column 'content' is unknown"),
-        ("a.csv", "row,col,outcome,cell\n0,0,1,5", "column 'cell' is unknown"),
+        ("a.csv", "row,col,outcome,content\n0,0,1,5", "field content"),
+        ("a.csv", "row,col,outcome,cell\n0,0,1,5", "give the cell once"),
         ("a.csv", "row,col,outcome,value,value_0\n0,0,1,1,0", "'value' stands beside 'value_0'"),
         ("a.csv", "row,col,outcome\n0,0,\0", "line 2|not a number"),
         ("a.csv", "row," * 50_000 + "col,outcome\n", "there twice"),
@@ -212,5 +220,5 @@ def test_measurements_that_contradict_or_overflow(
 ) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match=words) as caught:
-        read_tells(tmp_path / name, GRID)
+        told(tmp_path / name)
     assert len(str(caught.value)) < 600

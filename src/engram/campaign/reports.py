@@ -222,7 +222,7 @@ def _table_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 row["value"] = [_number(row["value"], "value", label)]
             yield where, row
     except csv.Error as error:
-        raise InputError(f"{path.name}, line {reader.line_num + 1}: {error}") from error
+        raise InputError(f"{path.name}, line {reader.line_num}: {error}") from error
 
 
 def field_of(name: str) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from fastapi import File, Form, Response, UploadFile
 
 from engram.campaign import Campaign
-from engram.campaign.files import content_from_values, default_content, read_tells
+from engram.campaign.files import content_from_values, default_content
 from engram.errors import InputError, shown
 from engram.observation import Observation
 from engram.server import schemas
@@ -135,8 +135,7 @@ async def tell_file(
         with tempfile.TemporaryDirectory(prefix="engram-") as folder:
             path = Path(folder) / f"upload{suffix}"
             path.write_bytes(data)
-            labels, observations = read_tells(path, campaign.grid)
-        return campaign.tell_many(observations, by=who, key=given, labels=labels)
+            return campaign.tell_file(path, by=who, key=given)
 
     return await record(context, visit, if_match, request, response)
 
