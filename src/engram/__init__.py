@@ -8,6 +8,7 @@ from __future__ import annotations
 from engram._version import __version__
 from engram.errors import EngramError, InputError, PresetWarning, WeightsError
 from engram.grid import Grid
+from engram.layers import Layers
 from engram.memory.library import load_memory
 from engram.observation import Observation, Observations
 from engram.plugins import register_memory, register_policy, register_suite
@@ -20,6 +21,7 @@ __all__ = [
     "EngramError",
     "Grid",
     "InputError",
+    "Layers",
     "Observation",
     "Observations",
     "PresetWarning",

@@ -17,7 +17,7 @@ Between refits the posterior grows by one row of the Cholesky factor per observa
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -48,28 +48,45 @@ class Hyperparameters:
     noise: float
 
 
-class _Posterior:
+class Pairs(Protocol):
+    """A covariance of all pairs of cells, by rows."""
+
+    def row(self, index: int) -> Array:
+        """(n_cells,) between one cell and every cell."""
+
+    def block(self, index: NDArray[np.intp]) -> Array:
+        """(len(index), n_cells) between some cells and every cell."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """The process before any observation: mean and variance (n_cells,), covariance by rows."""
+
+    mean: Array
+    variance: Array
+    pairs: Pairs
+
+
+class Posterior:
     r"""The process given observations, for fixed hyperparameters.
 
     Rows of ``factor`` are :math:`L^{-1} K(X, \cdot)`, (n, n_cells), with :math:`L` the Cholesky
     factor of the covariance of the n outcomes; mean and var are (n_cells,).
     """
 
-    def __init__(
-        self, pairs: CellPairs, level: float, noise: float, index: NDArray[np.intp], values: Array
-    ) -> None:
+    def __init__(self, prior: Prior, noise: float, index: NDArray[np.intp], values: Array) -> None:
         from scipy.linalg import cholesky, solve_triangular
 
-        self._pairs, self._noise = pairs, noise
+        self._pairs, self._noise = prior.pairs, noise
         self.count = len(index)
-        self.factor = np.zeros((max(64, 2 * self.count), pairs.rows * pairs.cols))
-        self.mean = np.full(self.factor.shape[1], MEAN)
-        self.var = np.full(self.factor.shape[1], level)
+        self.factor = np.zeros((max(64, 2 * self.count), len(prior.mean)))
+        self.mean = prior.mean.copy()
+        self.var = prior.variance.copy()
         if self.count:
-            shared = pairs.block(index)
+            shared = prior.pairs.block(index)
             own = shared[:, index] + noise * np.eye(self.count)
             lower = cholesky(own, lower=True, check_finite=False)
-            both = np.column_stack([shared, values - MEAN])
+            both = np.column_stack([shared, values - prior.mean[index]])
             solved = solve_triangular(lower, both, lower=True, check_finite=False)
             rows = solved[:, :-1]
             self.factor[: self.count] = rows
@@ -97,7 +114,7 @@ class _Posterior:
 class Responses:
     """What a measurement of a cell does to the mean of every cell, at one moment of a model."""
 
-    pairs: CellPairs
+    pairs: Pairs
     noise: float
     rows: Array
     var: Array
@@ -121,13 +138,17 @@ class SpatialModel:
         self.grid, self.nu = grid, nu
         self._fixed = hyperparameters
         extent = grid.geometry.extent
-        self._start = Hyperparameters(0.2, max(1.0, float(np.sqrt(extent)) / 2), 0.01)
+        self._start = self._first(max(1.0, float(np.sqrt(extent)) / 2))
         self._bounds = np.log([(1e-2, 2.0), (0.5, max(2.0, extent)), (1e-4, 0.25)])
         self.hyperparameters = hyperparameters or self._start
         self._anchor = 0
         self._index: NDArray[np.intp] = np.zeros(0, np.intp)
         self._values: Array = np.zeros(0)
         self._posterior = self._conditioned(self._index, self._values)
+
+    def _first(self, length: float) -> Hyperparameters:
+        """The mode of the priors, from which learning starts."""
+        return Hyperparameters(0.2, length, 0.01)
 
     def fit(self, coords: ArrayLike, outcomes: ArrayLike) -> Self:
         """Take the observations, in the order of measurement.
@@ -191,17 +212,24 @@ class SpatialModel:
         """Covariance of y; its parameters are log (variance, length, noise), in this order."""
         from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
-        variance, length, noise = astuple(hyperparameters)
-        field = ConstantKernel(variance) * Matern(length, nu=self.nu)
-        return field + WhiteKernel(noise) + ConstantKernel(MEAN_SD**2, "fixed")
+        field = ConstantKernel(hyperparameters.variance) * Matern(
+            hyperparameters.length, nu=self.nu
+        )
+        noise = WhiteKernel(hyperparameters.noise)
+        return field + noise + ConstantKernel(MEAN_SD**2, "fixed")
 
-    def _conditioned(self, index: NDArray[np.intp], values: Array) -> _Posterior:
+    def _conditioned(self, index: NDArray[np.intp], values: Array) -> Posterior:
         """The posterior under the present hyperparameters."""
+        return Posterior(self.prior(), self.hyperparameters.noise, index, values)
+
+    def prior(self) -> Prior:
+        """The process under the present hyperparameters, before any observation."""
         pairs = CellPairs(self.grid.geometry)
         flat = self._kernel(self.hyperparameters)(np.zeros((1, 1)), pairs.distances.reshape(-1, 1))
         pairs.use(flat.reshape(pairs.distances.shape))
         level = self.hyperparameters.variance + MEAN_SD**2
-        return _Posterior(pairs, level, self.hyperparameters.noise, index, values)
+        cells = self.grid.n_cells
+        return Prior(np.full(cells, MEAN), np.full(cells, level), pairs)
 
     def _learn(self, index: NDArray[np.intp], values: Array) -> Hyperparameters:
         """Marginal likelihood times priors, maximised from the prior's mode."""

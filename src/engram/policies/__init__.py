@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from engram.errors import InputError, PresetWarning, shown
 from engram.grid import Grid
+from engram.layers import Layers
 from engram.plugins import Registry
 from engram.policies.audition import Audition, labelled, suited
 from engram.policies.base import Policy, Suggestion, View
@@ -92,6 +93,7 @@ def make_policy(
     seed: int = 0,
     memory: PermanentMemory | Sequence[PermanentMemory] | None = None,
     preset: str = "default",
+    layers: Layers | None = None,
     **options: Any,
 ) -> Policy:
     """Build a policy by name.
@@ -100,13 +102,22 @@ def make_policy(
     first measurements best is kept. ``preset`` is 'default' or 'paper'; further options go to
     the policy and are refused when it does not know them. A memory that takes no measurements
     runs the 'paper' preset in any case, which a :class:`engram.PresetWarning` says.
+
+    ``layers`` are what is known of every cell beforehand; a policy that has no use for them
+    (``takes_layers``) refuses them.
     """
     spec = POLICIES.find(name)
     if preset not in PRESETS:
         raise InputError(f"unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")
     factory = spec.load()
+    if layers and not takes_layers(name):
+        raise InputError(
+            f"policy {name!r} has no use for layers; leave them out, or choose one of "
+            f"{', '.join(known for known in POLICIES if takes_layers(known))}"
+        )
     if not spec.needs_memory:
-        return _built(name, factory, grid, budget, seed, options)
+        told = {"layers": layers.on(grid)} if layers else {}
+        return _built(name, factory, grid, budget, seed, {**options, **told})
     memories = list(memory) if isinstance(memory, Sequence) else [memory] if memory else []
     if not memories:
         raise InputError(f"policy {name!r} needs a memory; see engram.load_memory")
@@ -119,9 +130,16 @@ def make_policy(
         seen = grid if lens is None else lens.grid
         one.card.fits(seen.channels)
         given = {**options, "memory": one, "preset": preset}
+        if layers:
+            given["layers"] = layers.on(seen)
         policy = _built(name, factory, seen, budget, seed, given)
         made.append((label, policy if lens is None else Lensed(policy, lens)))
     return made[0][1] if len(made) == 1 else Audition(made)
+
+
+def takes_layers(name: str) -> bool:
+    """Whether a policy can be told layers."""
+    return "layers" in signature(POLICIES.find(name).load()).parameters
 
 
 def warn_of_preset(memory: str, conditioned: bool, preset: str, *, stacklevel: int = 2) -> None:

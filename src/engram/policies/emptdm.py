@@ -24,6 +24,7 @@ from torch import Tensor
 
 from engram.errors import InputError
 from engram.grid import Grid
+from engram.layers import Layers
 from engram.memory.denoiser import Denoiser
 from engram.memory.permanent import PermanentMemory
 from engram.observation import Observation, Observations
@@ -114,11 +115,13 @@ class EmPtdm(Policy):
         *,
         memory: PermanentMemory,
         settings: EmPtdmSettings,
+        layers: Layers | None = None,
     ) -> None:
         super().__init__(grid, budget, seed)
         self.settings = settings
         self.imagination = Imagination(grid, settings.draws, seed, self.budget)
-        self.process = ProcessForecaster(grid)
+        self.layers = layers
+        self.process = ProcessForecaster(grid, layers=layers)
         updates = frozenset(settings.schedule.times(budget) if settings.h else ())
         plan = Remembering(settings.h, settings.strength, updates, settings.views)
         self.memory = MemoryForecaster(memory, self.imagination, self.process, plan)
@@ -166,7 +169,7 @@ class EmPtdm(Policy):
         """The rule of the settings, or the look-ahead once the process predicts better."""
         available = self.observations.available
         progress = Progress.of(self.observations, self.budget)
-        if mixed.weights[0] < 0.5:
+        if mixed.weights[0] < 0.5 and not self.layers:
             return self.look_ahead.order(process, available, progress)
         if self.settings.rule == "paper":
             weight, explore, exploit = scores.alpha, scores.exploration, scores.exploitation
@@ -221,10 +224,16 @@ class EmPtdm(Policy):
 
 
 def auto(
-    grid: Grid, budget: int, seed: int = 0, *, memory: PermanentMemory, preset: str = "default"
+    grid: Grid,
+    budget: int,
+    seed: int = 0,
+    *,
+    memory: PermanentMemory,
+    preset: str = "default",
+    layers: Layers | None = None,
 ) -> Policy:
     """EM-PTDM under guard: it mixes with, and yields to, the better predictor."""
-    policy = em_ptdm(grid, budget, seed, memory=memory, preset=preset)
+    policy = em_ptdm(grid, budget, seed, memory=memory, preset=preset, layers=layers)
     policy.name = "auto"
     return policy
 
@@ -236,11 +245,17 @@ def em_ptdm(
     *,
     memory: PermanentMemory,
     preset: str = "default",
+    layers: Layers | None = None,
     **options: object,
 ) -> Policy:
-    """EM-PTDM with the ``paper`` or the ``default`` preset."""
+    """EM-PTDM with the ``paper`` or the ``default`` preset; layers are for the latter alone."""
     if preset == "paper" or not memory.conditioned:
+        if layers:
+            raise InputError(
+                "the paper preset knows no layers; leave them out, or choose the default preset "
+                "with a memory that takes measurements"
+            )
         settings = with_options(replace(paper_settings(preset, memory), h=True), **options)
         return PaperSearch(grid, budget, seed, memory=memory, name="em-ptdm", settings=settings)
     chosen = with_options(EmPtdmSettings(), **options)
-    return EmPtdm(grid, budget, seed, memory=memory, settings=chosen)
+    return EmPtdm(grid, budget, seed, memory=memory, settings=chosen, layers=layers)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from engram.errors import InputError
 from engram.grid import Grid
+from engram.layers import Layers
 from engram.policies.base import Answer, Policy, flat_scores
 from engram.policies.process import LookAhead, ProcessBelief, ProcessForecaster, SpreadTies
 from engram.policies.ranking import Foraging, Progress, Ranker, Ranking
@@ -42,6 +43,7 @@ class GaussianProcess(Policy):
         discount: float = 0.6,
         bonus: float = 0.5,
         nu: float = 1.5,
+        layers: Layers | None = None,
     ) -> None:
         super().__init__(grid, budget, seed)
         if acquisition not in ACQUISITIONS:
@@ -55,7 +57,7 @@ class GaussianProcess(Policy):
             "probability": UpperBound(ties, 0.0),
             "foraging": _Spread(ties, Foraging()),
         }
-        self.process, self.ranker = ProcessForecaster(grid, nu), rankers[acquisition]
+        self.process, self.ranker = ProcessForecaster(grid, nu, layers), rankers[acquisition]
 
     def scores(self) -> Scores:
         return self.answer().scores

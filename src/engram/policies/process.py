@@ -1,7 +1,8 @@
 """The Gaussian process as a forecaster, and the look-ahead that ranks by it.
 
 The process is ``engram.spatial.SpatialModel`` on the outcomes: hyperparameters learnt online,
-nothing tuned to the task. The look-ahead prefers the cell from which most finds can be expected
+nothing tuned to the task; with layers it is a process over place and layers
+(``engram.layered``). The look-ahead prefers the cell from which most finds can be expected
 within the budget that is left (``engram.spatial.expected_finds``).
 """
 
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 
 from engram.errors import InputError
 from engram.grid import Grid
+from engram.layered import LayeredModel
+from engram.layers import Layers
 from engram.observation import Observation, Observations
 from engram.policies.forecast import Array, Belief
 from engram.policies.ranking import Progress, Ranking
@@ -46,10 +49,10 @@ class ProcessBelief(Belief):
 class ProcessForecaster:
     """Probability and doubt of every cell by a Gaussian process; all it knows is measured."""
 
-    def __init__(self, grid: Grid, nu: float = 1.5) -> None:
+    def __init__(self, grid: Grid, nu: float = 1.5, layers: Layers | None = None) -> None:
         if not 0 < nu <= 100:
             raise InputError(f"nu={nu}: give a number above 0, up to 100")
-        self.model = SpatialModel(grid, nu=nu)
+        self.model = LayeredModel(grid, layers, nu=nu) if layers else SpatialModel(grid, nu=nu)
 
     def belief(self, observations: Observations) -> ProcessBelief:
         cells = np.array(observations.cells).reshape(-1, 2)

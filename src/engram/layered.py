@@ -1,0 +1,223 @@
+r"""A Gaussian process over place and layers: "layer and neighbourhood" in one belief.
+
+The outcome of cell :math:`q` is modelled as :math:`y_q = m_q + \sum_l g_l(q) + f(q) + \varepsilon`
+with the field :math:`f`, level and noise of ``engram.spatial``, and for every layer a smooth
+function of its ranks (``engram.layers``) with few terms :math:`\phi_l(q)`,
+
+.. math::  g_l(q) = \phi_l(q)^\top w_l , \quad w_l \sim \mathcal N(0, a_l I) .
+
+The terms are the rank itself and smooth bumps along it, or one for each category; cells where the
+layer is missing have one of their own. The size :math:`a_l` of every layer is learnt with the
+field's hyperparameters by marginal likelihood under a wide log-normal prior: a layer that explains
+nothing fades, one that explains much grows, and while little is measured cells at the ends of a
+layer are the doubtful ones, so that a rule that values doubt tests the layer there.
+
+A user who expects more (or less) target where a layer is high gives :math:`w_l` a mean of that
+sign. A belief map :math:`b` is the mean, :math:`m_q = 0.2 + w (b_q - 0.2)` with
+:math:`w \sim \mathcal N(1, 0.5^2)`: how far it is trusted is learnt; its ranks count as one more
+layer, so that a map that is right in its order only is not lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engram.geometry import CellPairs
+from engram.grid import Grid
+from engram.layers import BELIEF, Layer, Layers, ranked
+from engram.spatial import (
+    EVALUATIONS,
+    MEAN,
+    PRIOR_SD,
+    Array,
+    Hyperparameters,
+    Prior,
+    SpatialModel,
+)
+
+SIZE, SIZE_SD = 0.1, 3.0
+"""Mode (of all layers together) and log-normal width of the prior of a layer's size."""
+SMALLEST, LARGEST = 1e-5, 2.0
+"""Bounds of a layer's size."""
+BUMPS, WIDTH, CURVED = 7, 0.7, 0.5
+"""Smooth terms of a layer, their width in units of its ranks, their variance beside the line's."""
+EXPECTED_SLOPE = 0.15
+"""Outcome per unit of rank that 'more' and 'less' start from."""
+DISTRUST = 0.5
+"""Standard deviation of the weight of a belief map."""
+ENDS = 0.1
+"""Share of the cells that are called a layer's high end, and its low end."""
+NINETY = 1.6449
+"""Standard deviations on each side of a 90 % interval."""
+FLOOR = 0.01
+
+
+@dataclass(frozen=True)
+class LayeredHyperparameters(Hyperparameters):
+    """Those of the field, and the size of every layer."""
+
+    sizes: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """What one layer brings: terms (n_cells, k), their expected sum (n_cells,), its ends.
+
+    ends : (n_cells,) weights whose sum with the layer's function is its high end less its low one;
+        zero for categories
+    """
+
+    name: str
+    columns: Array
+    expected: Array
+    ends: Array
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a layer does to the log-odds of target, from its low end to its high end.
+
+    For categories, from all cells to those of the category ``best`` that raises the odds most.
+    low, high : 90 % interval
+    """
+
+    name: str
+    change: float
+    low: float
+    high: float
+    best: str = ""
+
+    @property
+    def matters(self) -> bool:
+        """Whether the interval is on one side of no change."""
+        return self.low > 0 or self.high < 0
+
+
+def terms_of(layer: Layer, grid: Grid) -> Terms:
+    """The terms of one layer."""
+    none = layer.missing
+    own = [none.astype(np.float64)] if none.any() else []
+    flat = np.zeros(grid.n_cells)
+    if layer.categories:
+        kinds = [(layer.values == k).astype(np.float64) for k in range(len(layer.categories))]
+        return Terms(layer.name, np.stack([*kinds, *own], axis=1), flat, flat)
+    u, sign = ranked(layer.values, grid.open_cells)
+    bumps = np.where(none[:, None], 0.0, _bumps(u))
+    up = {"more": sign, "less": -sign}.get(layer.expected, 0.0)
+    columns = np.column_stack([u, np.sqrt(CURVED) * bumps, *own])
+    return Terms(layer.name, columns, EXPECTED_SLOPE * up * u, sign * _ends(u, none, grid))
+
+
+def _bumps(u: Array) -> Array:
+    """(n_cells, BUMPS) terms whose products are smooth bumps around evenly spaced ranks."""
+    knots = np.linspace(u.min(), u.max(), BUMPS)
+
+    def near(a: Array, b: Array) -> Array:
+        return np.asarray(np.exp(-((a[:, None] - b) ** 2) / (2 * WIDTH**2)))
+
+    root = np.linalg.cholesky(near(knots, knots) + 1e-6 * np.eye(BUMPS))
+    return np.linalg.solve(root, near(knots, u)).T
+
+
+def _ends(u: Array, none: NDArray[np.bool_], grid: Grid) -> Array:
+    """(n_cells,) weights of the open cells with the highest and lowest ranks."""
+    cells = grid.open_cells[~none[grid.open_cells]]
+    count = max(1, int(np.ceil(ENDS * len(cells))))
+    order = np.sort(u[cells])
+    high, low = u >= order[-count], u <= order[count - 1]
+    inside = np.zeros(grid.n_cells, bool)
+    inside[cells] = True
+    high, low = high & inside, low & inside
+    return np.asarray(high / high.sum() - low / low.sum())
+
+
+class _LayeredPairs:
+    """Covariance of all pairs of cells: of the field, and of terms (n_cells, k) that are shared."""
+
+    def __init__(self, field: CellPairs, terms: Array) -> None:
+        self.field, self.terms = field, terms
+
+    def row(self, index: int) -> Array:
+        return np.asarray(self.field.row(index) + self.terms @ self.terms[index])
+
+    def block(self, index: NDArray[np.intp]) -> Array:
+        return np.asarray(self.field.block(index) + self.terms[index] @ self.terms.T)
+
+
+class LayeredModel(SpatialModel):
+    """Posterior of the outcome of every cell given the measured ones and the layers."""
+
+    def __init__(self, grid: Grid, layers: Layers, *, nu: float = 1.5) -> None:
+        known = list(layers)
+        if layers.belief is not None and np.ptp(layers.belief[grid.open_cells]) > 0:
+            known.append(Layer(BELIEF, layers.belief))
+        self.layers = layers
+        self.terms: Sequence[Terms] = [terms_of(layer, grid) for layer in known]
+        self.level = np.full(grid.n_cells, MEAN) if layers.belief is None else layers.belief
+        self.trust = DISTRUST * (self.level - MEAN)
+        self.expected: Array = self.level + sum((t.expected for t in self.terms), 0.0)
+        super().__init__(grid, nu=nu)
+
+    def _first(self, length: float) -> LayeredHyperparameters:
+        count = len(self.terms)
+        size = SIZE / max(1, count)
+        return LayeredHyperparameters(0.2, length, 0.01, (size,) * count)
+
+    @property
+    def sizes(self) -> tuple[float, ...]:
+        """Of every layer, as learnt."""
+        assert isinstance(self.hyperparameters, LayeredHyperparameters)
+        return self.hyperparameters.sizes
+
+    def prior(self) -> Prior:
+        field = super().prior()
+        assert isinstance(field.pairs, CellPairs)
+        scaled = [np.sqrt(a) * t.columns for a, t in zip(self.sizes, self.terms, strict=True)]
+        shared = np.column_stack([*scaled, self.trust])
+        more = np.einsum("ij,ij->i", shared, shared)
+        return Prior(self.expected, field.variance + more, _LayeredPairs(field.pairs, shared))
+
+    def _learn(self, index: NDArray[np.intp], values: Array) -> LayeredHyperparameters:
+        """Marginal likelihood times priors, maximised from the prior's mode."""
+        from scipy.linalg import cho_factor, cho_solve
+        from scipy.optimize import minimize
+
+        start = self._start
+        assert isinstance(start, LayeredHyperparameters)
+        mode = np.log([start.variance, start.length, start.noise, *start.sizes])
+        width = np.array([*PRIOR_SD, *[SIZE_SD] * len(self.terms)])
+        limits = np.log([(SMALLEST, LARGEST)] * len(self.terms)).reshape(-1, 2)
+        places, residual = self.grid.geometry.places(index), values - self.expected[index]
+        parts = [t.columns[index] @ t.columns[index].T for t in self.terms]
+        trust = np.outer(self.trust[index], self.trust[index])
+        kernel = self._kernel(start)
+
+        def loss(theta: Array) -> tuple[float, Array]:
+            own, slopes = kernel.clone_with_theta(theta[:3])(places, eval_gradient=True)
+            sizes = np.exp(theta[3:])
+            total = own + trust + sum((a * k for a, k in zip(sizes, parts, strict=True)), 0.0)
+            factor = cho_factor(total, lower=True, check_finite=False)
+            solved = cho_solve(factor, residual, check_finite=False)
+            inverse = cho_solve(factor, np.eye(len(index)), check_finite=False)
+            value = -0.5 * residual @ solved - np.log(np.diag(factor[0])).sum()
+            weight = np.outer(solved, solved) - inverse
+            field = 0.5 * np.einsum("ij,ijk->k", weight, slopes)
+            layers = [0.5 * a * (weight * k).sum() for a, k in zip(sizes, parts, strict=True)]
+            away = (theta - mode) / width
+            slope = np.array([*field, *layers])
+            return 0.5 * float(away @ away) - float(value), away / width - slope
+
+        best = minimize(
+            loss,
+            mode,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=np.concatenate([self._bounds, limits]),
+            options={"maxfun": EVALUATIONS, "ftol": 1e-5},
+        )
+        variance, length, noise, *sizes = (float(v) for v in np.exp(best.x))
+        return LayeredHyperparameters(variance, length, noise, tuple(sizes))
