@@ -29,8 +29,8 @@ from typing import Any
 
 from engram._threads import set_threads
 from engram._version import __version__
-from engram.campaign import create_campaign, open_campaign, status
-from engram.campaign.model import Event, canonical
+from engram.campaign import Event, create_campaign, open_campaign, status
+from engram.campaign.model import canonical
 from engram.grid import Grid
 from engram.seeding import numpy_generator
 

@@ -91,7 +91,7 @@ def test_server_restarted_in_the_middle(postgres_server, unique):
 
 def test_server_that_stays_away(unique, tmp_path, monkeypatch):
     pytest.importorskip("psycopg")
-    monkeypatch.setattr("engram.campaign.storage.PATIENCE", 0.1)
+    monkeypatch.setattr("engram.campaign.sql_store.PATIENCE", 0.1)
     with pytest.raises(StorageError, match="nothing of this request was kept"):
         open_campaign("x", db=f"postgresql://u@/d?host={tmp_path}")
 
@@ -113,7 +113,7 @@ def test_disk_full_during_tell(tmp_path):
 
     grid = Grid(16, 16, cell=(4, 4))
     campaign = create_campaign("full", grid, 16, db=str(tmp_path / "c.db"), policy="random")
-    engine, limit = campaign.storage._engine, [0]
+    engine, limit = campaign.storage.store._engine, [0]
 
     @sa.event.listens_for(engine, "connect")
     def small(connection, record):

@@ -16,8 +16,11 @@ from engram.campaign import (
     status,
     verify,
 )
-from engram.campaign.model import Event
+from engram.campaign.contract import LogStoreContract, MemoryStore
+from engram.campaign.events import Event
+from engram.campaign.model import canonical
 from engram.campaign.place import parse_url
+from engram.campaign.sql_store import SqlStore
 from engram.campaign.status import overview
 from engram.errors import InputError
 from engram.grid import Grid
@@ -27,8 +30,30 @@ def _first(seq=1, kind="create", key="first"):
     return Event(seq, kind, 5.5, "anna", key, {"b": [1.5, None], "a": "é"})
 
 
-class TestContract:
-    """What every backend promises."""
+class TestSqlStore(LogStoreContract):
+    """What every store promises, by SQLite and by PostgreSQL."""
+
+    @pytest.fixture(autouse=True)
+    def _place(self, url):
+        self.url = url
+
+    def store(self):
+        return SqlStore(self.url, create=True)
+
+
+class TestMemoryStore(LogStoreContract):
+    """The same by a store that was written in an afternoon."""
+
+    @pytest.fixture(autouse=True)
+    def _place(self):
+        self.memory = MemoryStore()
+
+    def store(self):
+        return self.memory
+
+
+class TestChain:
+    """What the chain of hashes adds, on any store."""
 
     def test_events_come_back_as_they_were(self, url, unique):
         storage = Storage(url, create=True)
@@ -36,90 +61,22 @@ class TestContract:
         assert storage.campaign(unique("c")) == row
         (event,) = storage.events(row)
         assert (event.payload, event.at, event.who) == ({"b": [1.5, None], "a": "é"}, 5.5, "anna")
+        assert event.hash == event.chained("", canonical(event.payload))
         storage.write(row, lambda w: w.append(_first(2, "x", "k2"), event.hash, [{"x": 1.5}]))
         assert [e.seq for e in storage.events(row)] == [1, 2]
         assert [e.seq for e in storage.events(row, 1, event.hash)] == [2]
+        assert storage.page(row, 0, 1) == [event]
         assert storage.find(row, "k2") == storage.event(row, 2) == storage.events(row)[1]
         assert storage.find(row, "k3") is storage.event(row, 3) is None
+        assert storage.event(row, 2).hash == _first(2, "x", "k2").chained(
+            event.hash, canonical(event.payload)
+        )
         assert storage.detail(row, 2) == [{"x": 1.5}]
         assert storage.detail(row, 1) is None
 
-    def test_a_block_that_fails_leaves_nothing(self, url, unique):
-        storage = Storage(url, create=True)
-        row = storage.create_campaign(unique("c"), _first())
-
-        head = storage.events(row)[0].hash
-
-        def work(writer):
-            writer.append(_first(2, "x", "k2"), head)
-            raise InputError("changed my mind")
-
-        with pytest.raises(InputError, match="changed my mind"):
-            storage.write(row, work)
-        assert len(storage.events(row)) == 1
-
-    def test_keys_and_numbers_are_unique(self, url, unique):
-        from sqlalchemy.exc import IntegrityError
-
-        storage = Storage(url, create=True)
-        row = storage.create_campaign(unique("c"), _first())
-        head = storage.events(row)[0].hash
-        with pytest.raises(IntegrityError):
-            storage.write(row, lambda w: w.append(_first(2, "x", "first"), head))
-        with pytest.raises(StaleError):
-            storage.write(row, lambda w: w.append(_first(1, "x", "other"), ""))
-        assert len(storage.events(row)) == 1
-
-    def test_names_are_unique(self, url, unique):
-        storage = Storage(url, create=True)
-        storage.create_campaign(unique("c"), _first())
-        with pytest.raises(InputError, match="exists already"):
-            storage.create_campaign(unique("c"), _first())
-        with pytest.raises(InputError, match="no campaign named"):
-            storage.campaign(unique("other"))
-
-    def test_readers_do_not_wait_for_a_writer(self, url, unique):
-        storage = Storage(url, create=True)
-        row = storage.create_campaign(unique("c"), _first())
-        inside, done = threading.Event(), threading.Event()
-
-        head = storage.events(row)[0].hash
-
-        def slow(writer):
-            writer.append(_first(2, "x", "k2"), head)
-            inside.set()
-            assert done.wait(60)
-
-        thread = threading.Thread(target=storage.write, args=(row, slow))
-        thread.start()
-        assert inside.wait(60)
-        other = Storage(url)
-        assert len(other.events(row)) == 1  # at once, and without the unfinished block
-        done.set()
-        thread.join()
-        assert len(other.events(row)) == 2
-
-    def test_writers_wait_for_each_other(self, url, unique):
-        storage = Storage(url, create=True)
-        row = storage.create_campaign(unique("c"), _first())
-
-        def add(n):
-            own = Storage(url)
-
-            def work(writer):
-                last = writer.events()[-1]
-                writer.append(_first(last.seq + 1, "x", f"k{n}"), last.hash)
-
-            own.write(row, work)
-
-        threads = [threading.Thread(target=add, args=(i,)) for i in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert [e.seq for e in storage.events(row)] == list(range(1, 8))
-
-    def test_a_whole_campaign(self, url, unique):
+    @pytest.mark.parametrize("kept", ["database", "memory"])
+    def test_a_whole_campaign(self, url, unique, kept):
+        url = MemoryStore() if kept == "memory" else url
         name = unique("whole")
         campaign = create_campaign(name, Grid(8, 8), 20, db=url, policy="random", seed=2)
         asked = campaign.ask(3, by="anna")
@@ -167,7 +124,7 @@ def test_sqlite_is_as_durable_as_promised(tmp_path):
     import sqlalchemy as sa
 
     storage = Storage(str(tmp_path / "c.db"), create=True)
-    with storage._engine.connect() as connection:
+    with storage.store._engine.connect() as connection:
         assert connection.execute(sa.text("PRAGMA journal_mode")).scalar() == "wal"
         assert connection.execute(sa.text("PRAGMA synchronous")).scalar() == 2  # FULL
         assert connection.execute(sa.text("PRAGMA busy_timeout")).scalar() == 60_000
@@ -217,7 +174,7 @@ class TestStaleHandles:
 def _raw(storage, statement, row):
     import sqlalchemy as sa
 
-    with storage._begin(write=True) as connection:
+    with storage.store._begin(write=True) as connection:
         connection.execute(sa.text(statement), {"id": row.id})
 
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from engram import Grid, InputError
 from engram.campaign.decide import trip_cost
+from engram.campaign.events import Create, Event
 from engram.campaign.kriging import moments
-from engram.campaign.model import Event, Spec, canonical
+from engram.campaign.model import Spec, canonical
 from engram.campaign.state import State
 from engram.geometry import Geometry
 from engram.policies import make_policy
@@ -113,7 +114,7 @@ def test_crews_are_kept_apart_by_the_distance_on_the_ground() -> None:
 
 def test_a_way_costs_its_length_on_the_ground() -> None:
     spec = Spec(SLIM, 5, "random", travel=2.0)
-    state = State(Event(1, "create", 0.0, "", "k", spec.to_dict()))
+    state = State(Event.saying(1, 0.0, "", "k", Create(spec)))
     cost = trip_cost(state, (0, 0))
     assert cost[SLIM.index((3, 0))] == pytest.approx(1 + 2 * 1.5)
     assert cost[SLIM.index((0, 3))] == pytest.approx(1 + 2 * 6.0)
@@ -140,7 +141,7 @@ def test_a_place_is_kept_compared_and_absent_from_logs_without_one() -> None:
         assert replace(placed, **{name: None}) != placed
         assert name not in Spec(plain, 3, "random").to_dict()["grid"]
     written = canonical(Spec(placed, 3, "random").to_dict())
-    assert Spec.from_dict(json.loads(written)).grid == placed
+    assert Spec.read(json.loads(written))[0].grid == placed
     assert placed.transform == (30.0, 0.0, 5.0, 0.0, -30.0, 9.0)
 
 

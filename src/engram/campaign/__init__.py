@@ -15,13 +15,15 @@ from engram.campaign.answers import (
     Told,
 )
 from engram.campaign.campaign import RETRY_AFTER, Campaign
+from engram.campaign.events import Event
 from engram.campaign.explain import draw, in_words
 from engram.campaign.export import export, history
-from engram.campaign.model import Event, Query, Spec, StaleError, StorageError
+from engram.campaign.model import Query, Spec, StaleError, StorageError
 from engram.campaign.remaining import Remaining, remaining
 from engram.campaign.start import create_campaign, default_policy, open_campaign
 from engram.campaign.status import outline, overview, status
 from engram.campaign.storage import Storage
+from engram.campaign.store import LogStore
 from engram.campaign.verify import Verification, verify
 from engram.errors import DamagedError
 
@@ -35,6 +37,7 @@ __all__ = [
     "Exported",
     "Extended",
     "LogLine",
+    "LogStore",
     "NextCell",
     "Outline",
     "Query",

@@ -7,6 +7,7 @@ acknowledged only when its event is durable.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +16,30 @@ from numpy.typing import ArrayLike
 from engram.campaign.answers import Explanation, Extended, Receipt, Told
 from engram.campaign.checks import check_tell, corrected_content, measured, show
 from engram.campaign.decide import SLACK, Wish, check_wish, decide
+from engram.campaign.events import (
+    Ask,
+    Close,
+    Correct,
+    Event,
+    Extend,
+    Fail,
+    HandedOut,
+    Measured,
+    Open,
+    Retract,
+    Tell,
+)
 from engram.campaign.explain import describe
 from engram.campaign.files import default_content
 from engram.campaign.log import CampaignLog, Entry, request_key
 from engram.campaign.model import (
     RANKINGS,
-    Event,
     Query,
     canonical,
     check_amount,
     check_budget,
     check_length,
     digest,
-    observation_to_dict,
 )
 from engram.campaign.state import State
 from engram.errors import (
@@ -113,7 +125,7 @@ class Campaign(CampaignLog):
                 break
             basis, at = self.state.seq, self.now()
             picks = self._decide(wish, at)
-            entry = self._ask_entry(request, picks, basis, at, wish)
+            entry = self._ask_entry(wish, lease, picks, basis, at)
 
             def keep(
                 state: State, moment: float, picks: Any = picks, basis: int = basis, e: Any = entry
@@ -126,7 +138,7 @@ class Campaign(CampaignLog):
 
         def locked(state: State, moment: float) -> Entry:
             picks = self._decide(wish, moment)
-            return self._ask_entry(request, picks, state.seq, moment, wish)
+            return self._ask_entry(wish, lease, picks, state.seq, moment)
 
         done = self._commit("ask", by, key, request, locked)
         assert done is not None
@@ -144,27 +156,17 @@ class Campaign(CampaignLog):
         return decide(self.state, self.policy(), wish, at)
 
     def _ask_entry(
-        self,
-        request: dict[str, Any],
-        picks: list[Suggestion],
-        basis: int,
-        at: float,
-        wish: Wish,
+        self, wish: Wish, lease: float | None, picks: list[Suggestion], basis: int, at: float
     ) -> Entry:
         first = self.state.last_query + 1
-        queries = [
-            {"query": first + i, "cell": list(p.cell), "terms": {**p.terms, "rank": p.rank}}
-            for i, p in enumerate(picks)
-        ]
+        queries = tuple(
+            HandedOut(first + i, pick.cell, {**pick.terms, "rank": pick.rank})
+            for i, pick in enumerate(picks)
+        )
         detail = describe(self.state, self.policy(), picks, wish, at)
-        payload = {
-            **request,
-            "basis": basis,
-            "at": at,
-            "queries": queries,
-            "detail_sha256": digest(canonical(detail)),
-        }
-        return Entry(payload, detail)
+        sha256 = digest(canonical(detail))
+        body = Ask(wish.n, wish.rank, wish.start, lease, basis, at, queries, sha256)
+        return Entry(body, detail)
 
     def _still_good(self, state: State, picks: list[Suggestion], basis: int, moment: float) -> bool:
         """True when since ``basis`` only measurements of other cells came in."""
@@ -176,7 +178,8 @@ class Campaign(CampaignLog):
         return affordable and bool(state.available(moment)[indices].all())
 
     def _queries(self, event: Event) -> list[Query]:
-        return [self.state.queries[item["query"]] for item in event.payload["queries"]]
+        assert isinstance(event.body, Ask)
+        return [self.state.queries[item.query] for item in event.body.queries]
 
     def explain(self, query: int) -> Explanation:
         """Why a query's cell was suggested, as it was kept when it was suggested."""
@@ -239,14 +242,17 @@ class Campaign(CampaignLog):
         if not observations:
             raise InputError("there is no measurement to tell")
         names = labels or [""] * len(observations)
-        items = [
-            observation_to_dict(
-                Observation.checked(self.grid, o.cell, o.content, o.outcome, o.noise)
+        items = tuple(
+            replace(
+                Measured.told(
+                    Observation.checked(self.grid, o.cell, o.content, o.outcome, o.noise)
+                ),
+                more={"facts": beside} if beside else {},
             )
-            | ({"facts": beside} if beside else {})
             for o, beside in zip(observations, facts or [{}] * len(observations), strict=True)
-        ]
-        request: dict[str, Any] = {"source": source} if source else {"items": items}
+        )
+        origin: dict[str, Any] = {"source": source} if source else {}
+        request = origin or {"items": [item.plain() for item in items]}
 
         def prepare(state: State, at: float) -> Entry:
             seen: set[int] = set()
@@ -266,7 +272,7 @@ class Campaign(CampaignLog):
                 asked = [q.query for q in state.queries_of(observation.cell) if q.state == "asked"]
                 queries.append(asked[-1] if asked else None)
                 seen.add(index)
-            return Entry({"items": items, "queries": queries} | request)
+            return Entry(Tell(items, queries, more=origin))
 
         return Told(**vars(self._request("tell", by, key, request, prepare)))
 
@@ -296,8 +302,8 @@ class Campaign(CampaignLog):
                 raise NotFoundError(f"there is no query {query} in this campaign")
             cell = known.cell
         assert cell is not None
-        target = [int(v) for v in self.grid.at(self.grid.index(cell))]
-        request = {"cell": target, "query": query, "wait": retry, "reason": reason}
+        target = self.grid.at(self.grid.index(cell))
+        body = Fail(target, query, retry, reason)
 
         def prepare(state: State, at: float) -> Entry:
             if state.grid.index(cell) in state.measurements:
@@ -306,9 +312,9 @@ class Campaign(CampaignLog):
                 )
             if query is not None and state.queries[query].state == "failed":
                 raise ConflictError(f"query {query} was marked failed already")
-            return Entry(request)
+            return Entry(body)
 
-        return self._request("fail", by, key, request, prepare)
+        return self._request("fail", by, key, body.plain(), prepare)
 
     def correct(
         self,
@@ -324,11 +330,12 @@ class Campaign(CampaignLog):
         """Replace values of a measurement; the old ones stay in the log."""
         if outcome is None and content is None and noise is None:
             raise InputError("nothing to correct: give an outcome, a content or a noise")
-        change = {"outcome": outcome, "noise": noise}
+        change: dict[str, Any] = {"outcome": outcome, "noise": noise}
         if content is not None:
             checked = Observation.checked(self.grid, cell, content, 0.0)
-            change["content"] = observation_to_dict(checked)["content"]
-        request = {"cell": [int(v) for v in cell], "change": change, "reason": reason}
+            change["content"] = Measured.told(checked).content
+        target = (int(cell[0]), int(cell[1]))
+        request = {"cell": list(target), "change": change, "reason": reason}
 
         def prepare(state: State, at: float) -> Entry:
             old = measured(state, cell).observation
@@ -340,9 +347,7 @@ class Campaign(CampaignLog):
                 value,
                 old.noise if noise is None else noise,
             )
-            return Entry(
-                {**request, "old": observation_to_dict(old), "new": observation_to_dict(new)}
-            )
+            return Entry(Correct(target, change, reason, Measured.told(old), Measured.told(new)))
 
         return self._request("correct", by, key, request, prepare)
 
@@ -350,11 +355,12 @@ class Campaign(CampaignLog):
         self, cell: Cell, *, reason: str = "", by: str = "", key: str | None = None
     ) -> Receipt:
         """Withdraw a measurement; it stays in the log and its budget is given back."""
-        request = {"cell": [int(v) for v in cell], "reason": reason}
+        target = (int(cell[0]), int(cell[1]))
+        request = {"cell": list(target), "reason": reason}
 
         def prepare(state: State, at: float) -> Entry:
             old = measured(state, cell)
-            return Entry({**request, "old": observation_to_dict(old.observation)})
+            return Entry(Retract(target, reason, Measured.told(old.observation)))
 
         return self._request("retract", by, key, request, prepare)
 
@@ -372,7 +378,7 @@ class Campaign(CampaignLog):
             if cell in state.pending(at):
                 raise ConflictError(f"cell {show(cell)} is out; mark it failed (never) instead")
 
-        return self._cells("close", cells, reason, by, key, check)
+        return self._cells(Close, cells, reason, by, key, check)
 
     def open(
         self, cells: Iterable[Cell], *, reason: str = "", by: str = "", key: str | None = None
@@ -384,11 +390,11 @@ class Campaign(CampaignLog):
             if not state.is_closed(index) and index not in state.waits(at):
                 raise ConflictError(f"cell {show(cell)} is open already")
 
-        return self._cells("open", cells, reason, by, key, check)
+        return self._cells(Open, cells, reason, by, key, check)
 
     def _cells(
         self,
-        kind: str,
+        kind: type[Close | Open],
         cells: Iterable[Cell],
         reason: str,
         by: str,
@@ -397,20 +403,20 @@ class Campaign(CampaignLog):
     ) -> Receipt:
         wanted = [self.grid.at(self.grid.index(cell)) for cell in cells]
         if not wanted:
-            raise InputError(f"{kind}: name at least one cell")
-        request = {"cells": [list(cell) for cell in dict.fromkeys(wanted)], "reason": reason}
+            raise InputError(f"{kind.kind}: name at least one cell")
+        body = kind(tuple(dict.fromkeys(wanted)), reason)
 
         def prepare(state: State, at: float) -> Entry:
             for cell in wanted:
                 check(state, at, cell)
-            return Entry(request)
+            return Entry(body)
 
-        return self._request(kind, by, key, request, prepare)
+        return self._request(kind.kind, by, key, body.plain(), prepare)
 
     def extend(self, amount: float, *, by: str = "", key: str | None = None) -> Extended:
         """Add to the budget."""
         kind = self.state.spec.budget_kind
-        request = {"by": float(check_budget(amount, kind))}
+        body = Extend(float(check_budget(amount, kind)))
 
         def prepare(state: State, at: float) -> Entry:
             check_amount(state.budget + amount, "a budget of")
@@ -419,7 +425,7 @@ class Campaign(CampaignLog):
                 raise InputError(
                     f"a budget of {state.budget + amount:g} is larger than the {cells} open cells"
                 )
-            return Entry(request)
+            return Entry(body)
 
-        done = self._request("extend", by, key, request, prepare)
+        done = self._request("extend", by, key, body.plain(), prepare)
         return Extended(**vars(done), budget=self.state.budget)

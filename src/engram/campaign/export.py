@@ -13,8 +13,19 @@ import numpy as np
 from engram._writing import write_file
 from engram.campaign.answers import Exported, LogLine
 from engram.campaign.campaign import Campaign
-from engram.campaign.model import Event, iso
-from engram.errors import InputError
+from engram.campaign.events import (
+    Ask,
+    Correct,
+    Create,
+    Event,
+    Extend,
+    Fail,
+    Retract,
+    Tell,
+)
+from engram.campaign.model import iso
+from engram.errors import DamagedError, InputError, NewerError
+from engram.grid import Cell
 
 
 def history(campaign: Campaign) -> list[LogLine]:
@@ -33,14 +44,9 @@ def line_of(event: Event) -> LogLine:
 
 def cells_of(event: Event) -> list[list[int]]:
     """The cells an event is about; none of one that is damaged."""
-    payload = event.payload
     try:
-        if event.kind == "ask":
-            return [query["cell"] for query in payload["queries"]]
-        if event.kind == "tell":
-            return [item["cell"] for item in payload["items"]]
-        return payload["cells"] if "cells" in payload else [payload["cell"]]
-    except (LookupError, TypeError):
+        return [list(cell) for cell in event.body.places]
+    except (DamagedError, NewerError):
         return []
 
 
@@ -48,36 +54,36 @@ def _words_or_damage(event: Event) -> str:
     """One event as a short text, also where somebody changed what is in it."""
     try:
         return in_words(event)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+    except (ArithmeticError, AttributeError, DamagedError, LookupError, TypeError, ValueError):
         return "(what it holds is damaged; see verify)"
 
 
 def in_words(event: Event) -> str:
     """One event as a short text."""
-    p = event.payload
+    body = event.body
 
-    def at(cell: list[int]) -> str:
+    def at(cell: Cell) -> str:
         return f"({cell[0]}, {cell[1]})"
 
-    reason = f" ({p['reason']})" if p.get("reason") else ""
-    match event.kind:
-        case "create":
-            return f"{p['policy']}, budget {p['budget']:g} {p['budget_kind']}, seed {p['seed']}"
-        case "ask":
-            return ", ".join(f"query {q['query']} at {at(q['cell'])}" for q in p["queries"])
-        case "tell":
-            return ", ".join(f"{at(i['cell'])} outcome {i['outcome']:g}" for i in p["items"])
-        case "fail":
-            again = "never again" if p["wait"] is None else f"again after {p['wait']:g} s"
-            return f"{at(p['cell'])} {again}{reason}"
-        case "correct":
-            old, new = p["old"]["outcome"], p["new"]["outcome"]
-            return f"{at(p['cell'])} outcome {old:g} -> {new:g}{reason}"
-        case "retract":
-            return f"{at(p['cell'])} outcome {p['old']['outcome']:g} withdrawn{reason}"
-        case "extend":
-            return f"budget + {p['by']:g}"
-    return ", ".join(at(cell) for cell in p["cells"]) + reason
+    match body:
+        case Create():
+            spec = body.spec
+            return f"{spec.policy}, budget {spec.budget:g} {spec.budget_kind}, seed {spec.seed}"
+        case Ask():
+            return ", ".join(f"query {q.query} at {at(q.cell)}" for q in body.queries)
+        case Tell():
+            return ", ".join(f"{at(i.cell)} outcome {i.outcome:g}" for i in body.items)
+        case Extend():
+            return f"budget + {body.by:g}"
+    words = ", ".join(map(at, body.places))
+    match body:
+        case Fail():
+            words += " never again" if body.wait is None else f" again after {body.wait:g} s"
+        case Correct():
+            words += f" outcome {body.old.outcome:g} -> {body.new.outcome:g}"
+        case Retract():
+            words += f" outcome {body.old.outcome:g} withdrawn"
+    return f"{words} ({body.reason})" if body.reason else words
 
 
 def export(campaign: Campaign, path: Path) -> Exported:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from engram.campaign.answers import Receipt
 from engram.campaign.artifacts import campaign_folder
 from engram.campaign.checks import check_text
 from engram.campaign.engine import Engine
-from engram.campaign.event_table import CampaignRow, Writer
-from engram.campaign.model import ChangedError, Event, StaleError
+from engram.campaign.events import Body, Event
+from engram.campaign.model import ChangedError, StaleError
 from engram.campaign.snapshot import Snapshots
 from engram.campaign.state import State
-from engram.campaign.storage import Storage
+from engram.campaign.storage import Storage, Writer
+from engram.campaign.store import CampaignRow
 from engram.errors import ConflictError, InputError
 from engram.grid import Grid
 from engram.policies.base import Policy
@@ -26,7 +27,7 @@ from engram.policies.base import Policy
 class Entry:
     """What a request wants to append."""
 
-    payload: dict[str, Any]
+    body: Body
     detail: Any = None
 
 
@@ -49,7 +50,7 @@ class CampaignLog:
         self.note = ""
         self._via, self._expected = "", ""
         root = storage.artifact_folder()
-        self.folder = campaign_folder(root, row.uid) if artifacts else None
+        self.folder = campaign_folder(root, row.uid) if artifacts and root else None
         self.engine = Engine(self.folder)
         self._snapshots = None if self.folder is None else Snapshots(self.folder, row.uid)
         self.state = self._opened()
@@ -126,10 +127,7 @@ class CampaignLog:
         done = self._commit(kind, by, request_key(key)[0], request, prepare)
         assert done is not None
         event, repeated = done
-        payload = event.payload
-        cells = payload.get("cells") or [i["cell"] for i in payload.get("items", ())]
-        if "cell" in payload:
-            cells = [payload["cell"]]
+        cells = [list(cell) for cell in event.body.places]
         return Receipt(event.seq, kind, event.at, cells, repeated, self.note)
 
     def _commit(
@@ -164,10 +162,10 @@ class CampaignLog:
             entry = prepare(self.state, at)
             if entry is None:
                 return None
-            payload = entry.payload
+            body = entry.body
             if self._via not in ("", who):
-                payload = {**payload, "via": self._via}
-            event = Event(self.state.seq + 1, kind, at, who, key, payload)
+                body = replace(body, more={**body.more, "via": self._via})
+            event = Event.saying(self.state.seq + 1, at, who, key, body)
             return writer.append(event, self.state.hash, entry.detail), False
 
         self.note = ""

@@ -1,11 +1,11 @@
-"""What a campaign is made of: its terms, the events of its log, and the queries it sent out."""
+"""What a campaign is made of: its terms, the queries it sent out, the measurements in force."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 FORMAT = 1
 """Version of the event payloads; a log with a higher one is refused."""
 
-KINDS = ("create", "ask", "tell", "fail", "correct", "retract", "close", "open", "extend")
 RANKINGS = ("score", "per-cost")
 BUDGETS = ("measurements", "cost")
 PLACE = ("sides", "transform", "crs")
@@ -74,25 +73,6 @@ def iso(at: float) -> str:
         return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
     except (OverflowError, ValueError, OSError):  # no calendar reaches there
         return f"{at:g} s after 1970"
-
-
-@dataclass(frozen=True)
-class Event:
-    """One line of the log. ``hash`` chains it to the event before it."""
-
-    seq: int
-    kind: str
-    at: float
-    who: str
-    key: str
-    payload: dict[str, Any]
-    hash: str = ""
-
-    def chained(self, previous: str, payload_text: str) -> str:
-        """Hash of this event given the hash of its predecessor."""
-        return digest(
-            previous, str(self.seq), self.kind, repr(self.at), self.who, self.key, payload_text
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +143,8 @@ class Spec:
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Spec:
+    def read(cls, data: Mapping[str, Any]) -> tuple[Spec, dict[str, Any]]:
+        """The terms as they stand in a log, and what this version does not know of them."""
         terms = dict(data)
         written = terms.pop("format", None)
         if not isinstance(written, int) or written > FORMAT:
@@ -171,9 +152,11 @@ class Spec:
                 f"this campaign was written in log format {written!r}; this version of engram "
                 f"reads formats up to {FORMAT}: update engram"
             )
+        known = {item.name for item in fields(cls)}
+        more = {name: terms.pop(name) for name in terms.keys() - known}
         terms["grid"] = _grid_from_dict(terms["grid"])
         terms["crews"] = {name: (int(r), int(c)) for name, (r, c) in terms["crews"].items()}
-        return cls(**terms)
+        return cls(**terms), more
 
 
 def check_budget(amount: float, kind: str) -> float:
@@ -294,19 +277,3 @@ class Measurement:
     who: str
     at: float
     query: int | None
-
-
-def observation_to_dict(observation: Observation) -> dict[str, Any]:
-    """An observation as JSON; float32 contents survive the round trip exactly."""
-    return {
-        "cell": list(observation.cell),
-        "outcome": observation.outcome,
-        "content": [float(str(v)) for v in observation.content.ravel()],
-        "noise": observation.noise,
-    }
-
-
-def observation_from_dict(grid: Grid, data: Mapping[str, Any]) -> Observation:
-    row, col = data["cell"]
-    content = np.array(data["content"], np.float32).reshape(grid.content_shape)
-    return Observation((row, col), content, float(data["outcome"]), float(data["noise"]))

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from engram._version import __version__
 from engram.campaign.artifacts import Artifacts
-from engram.campaign.model import Event, Measurement, Query, digest, grid_with_closed
+from engram.campaign.events import Event
+from engram.campaign.model import Measurement, Query, digest, grid_with_closed
 from engram.campaign.state import State
 from engram.campaign.timeline import Span, Timeline
 from engram.observation import Observation

@@ -11,10 +11,12 @@ from engram._version import __version__
 from engram.campaign.campaign import Campaign
 from engram.campaign.checks import check_text
 from engram.campaign.engine import Engine
+from engram.campaign.events import Create, Event
 from engram.campaign.fits import check_fits
-from engram.campaign.model import Event, Spec, check_bounds
+from engram.campaign.model import Spec, check_bounds
 from engram.campaign.state import State
 from engram.campaign.storage import Storage
+from engram.campaign.store import LogStore
 from engram.errors import InputError, shown
 from engram.grid import Grid
 from engram.policies import POLICIES
@@ -26,7 +28,7 @@ def create_campaign(
     grid: Grid,
     budget: float,
     *,
-    db: str | None = None,
+    db: str | LogStore | None = None,
     policy: str | None = None,
     prior: str | None = None,
     by: str = "",
@@ -41,7 +43,7 @@ def create_campaign(
     if not check_text(name, "name").strip() or len(name) > 200 or not name.isprintable():
         raise InputError(f"campaign name {shown(name)}: give 1 to 200 printable characters")
     spec = _checked_spec(grid, budget, policy or default_policy(), prior, terms)
-    event = Event(1, "create", 0.0, by, uuid.uuid4().hex, spec.to_dict())
+    event = Event.saying(1, 0.0, by, uuid.uuid4().hex, Create(spec))
     state = State(event)
     check_fits(spec, state.policy_budget())
     Engine().fresh(state)
@@ -51,7 +53,7 @@ def create_campaign(
 
 
 def open_campaign(
-    name: str, *, db: str | None = None, clock: Callable[[], float] | None = None
+    name: str, *, db: str | LogStore | None = None, clock: Callable[[], float] | None = None
 ) -> Campaign:
     """An existing campaign."""
     storage = Storage(db)

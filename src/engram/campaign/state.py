@@ -6,44 +6,42 @@ takes the time as an argument, and every ask records the time it was made at.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from itertools import groupby
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engram._version import __version__
-from engram.campaign.model import (
-    KINDS,
-    LARGEST,
+from engram.campaign.events import (
+    AnyBody,
+    Ask,
+    Close,
+    Correct,
+    Create,
     Event,
+    Extend,
+    Fail,
+    Measured,
+    Open,
+    Retract,
+    Tell,
+)
+from engram.campaign.model import (
+    LARGEST,
     Measurement,
     Query,
     Spec,
     canonical,
     digest,
     grid_with_closed,
-    observation_from_dict,
-    observation_to_dict,
 )
 from engram.campaign.timeline import Span, Timeline
-from engram.errors import DamagedError, InputError, NewerError
+from engram.errors import DamagedError
 from engram.grid import Cell, Grid
 from engram.observation import Observation
 from engram.policies.habits import fingerprint
-
-
-@contextmanager
-def _named(event: Event) -> Iterator[None]:
-    """Whatever an event's payload lacks or has wrong is damage of the log, and named."""
-    try:
-        yield
-    except (DamagedError, NewerError):
-        raise
-    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-        reason = str(error) if isinstance(error, InputError) else f"{type(error).__name__} {error}"
-        raise DamagedError(f"event {event.seq} ({event.kind}) is damaged: {reason}") from error
 
 
 class State:
@@ -54,10 +52,11 @@ class State:
     """
 
     def __init__(self, created: Event) -> None:
-        if created.kind != "create":
+        if created.kind != Create.kind:
             raise DamagedError(f"the log starts with {created.kind!r} instead of 'create'")
-        with _named(created):
-            self.spec = Spec.from_dict(created.payload)
+        body = created.body
+        assert isinstance(body, Create)
+        self.spec: Spec = body.spec
         self.grid: Grid = self.spec.grid
         self.budget = min(float(self.spec.budget), LARGEST)
         self.base_closed = self.grid.closed.ravel().copy()
@@ -92,30 +91,45 @@ class State:
         for event in events:
             if event.seq != self.seq + 1:
                 raise DamagedError(f"the log has event {event.seq} after event {self.seq}")
-            if event.kind not in KINDS:
-                raise NewerError(
-                    f"event {event.seq} is of kind {event.kind!r}, which this version of engram "
-                    "does not know: update engram"
-                )
-            with _named(event):
-                self.time.move(event.at)
-                getattr(self, f"_{event.kind}")(event)
+            if event.kind == Create.kind:
+                raise DamagedError(f"event {event.seq} creates the campaign a second time")
+            self._fold(event, event.body)
             self.seq, self.hash = event.seq, event.hash
-            if event.kind != "tell":
+            if event.kind != Tell.kind:
                 self.stirred = event.seq
 
-    # -- how each kind of event changes what is in force ---------------------------------
+    def _fold(self, event: Event, body: AnyBody) -> None:
+        """How each kind of event changes what is in force."""
+        with event.named():
+            self.time.move(event.at)
+            match body:
+                case Create():
+                    pass  # the first event made the state
+                case Ask():
+                    self._ask(event, body)
+                case Tell():
+                    self._tell(event, body)
+                case Fail():
+                    self._fail(event, body)
+                case Correct():
+                    self._correct(body)
+                case Retract():
+                    del self.measurements[self.grid.index(body.cell)]
+                case Close():
+                    self.closed.update(map(self.grid.index, body.cells))
+                case Open():
+                    self._open(body)
+                case Extend():
+                    self.budget = min(self.budget + float(body.by), LARGEST)
+                case _:
+                    assert_never(body)
 
-    def _create(self, event: Event) -> None:
-        raise DamagedError(f"event {event.seq} creates the campaign a second time")
-
-    def _ask(self, event: Event) -> None:
-        lease = event.payload["lease"]
-        span = None if lease is None else self.time.grant(float(lease))
-        for item in event.payload["queries"]:
-            cell = self.grid.at(self.grid.index(item["cell"]))
+    def _ask(self, event: Event, body: Ask) -> None:
+        span = None if body.lease is None else self.time.grant(float(body.lease))
+        for item in body.queries:
+            cell = self.grid.at(self.grid.index(item.cell))
             self.add_query(
-                Query(item["query"], cell, event.who, event.at, span, event.seq, item["terms"])
+                Query(item.query, cell, event.who, event.at, span, event.seq, item.terms)
             )
 
     def add_query(self, query: Query) -> None:
@@ -130,10 +144,9 @@ class State:
         query.state = state
         del self._unanswered[query.query]
 
-    def _tell(self, event: Event) -> None:
-        queries = event.payload["queries"]
-        for item, query_id in zip(event.payload["items"], queries, strict=True):
-            observation = observation_from_dict(self.grid, item)
+    def _tell(self, event: Event, body: Tell) -> None:
+        for item, query_id in zip(body.items, body.queries, strict=True):
+            observation = item.observation(self.grid)
             index = self.grid.index(observation.cell)
             self.measurements[index] = Measurement(
                 event.seq, observation, event.who, event.at, query_id
@@ -143,43 +156,31 @@ class State:
                 if query.state == "asked":
                     self._settle(query, "told")
 
-    def _fail(self, event: Event) -> None:
-        row, col = event.payload["cell"]
-        index = self.grid.index((row, col))
-        for query in self.queries_of((row, col)):
-            named = query.query == event.payload["query"]
+    def _fail(self, event: Event, body: Fail) -> None:
+        index = self.grid.index(body.cell)
+        for query in self.queries_of(body.cell):
+            named = query.query == body.query
             if query.state == "asked" and (named or not query.expired(event.at)):
                 self._settle(query, "failed")
-        wait = event.payload["wait"]
-        if wait is None:
+        if body.wait is None:
             self.closed.add(index)
         else:
-            self.waiting[index] = self.time.grant(float(wait))
+            self.waiting[index] = self.time.grant(float(body.wait))
 
-    def _correct(self, event: Event) -> None:
-        observation = observation_from_dict(self.grid, event.payload["new"])
+    def _correct(self, body: Correct) -> None:
+        observation = body.new.observation(self.grid)
         index = self.grid.index(observation.cell)
         old = self.measurements[index]
         self.measurements[index] = Measurement(old.seq, observation, old.who, old.at, old.query)
 
-    def _retract(self, event: Event) -> None:
-        row, col = event.payload["cell"]
-        del self.measurements[self.grid.index((row, col))]
-
-    def _close(self, event: Event) -> None:
-        self.closed.update(self.grid.index((r, c)) for r, c in event.payload["cells"])
-
-    def _open(self, event: Event) -> None:
-        for row, col in event.payload["cells"]:
-            index = self.grid.index((row, col))
+    def _open(self, body: Open) -> None:
+        for cell in body.cells:
+            index = self.grid.index(cell)
             self.closed.discard(index)
             self.waiting.pop(index, None)
             if self.base_closed[index]:
                 self.base_closed[index] = False
                 self.grid = grid_with_closed(self.grid, self.base_closed)
-
-    def _extend(self, event: Event) -> None:
-        self.budget = min(self.budget + float(event.payload["by"]), LARGEST)
 
     # -- questions -------------------------------------------------------------------------
 
@@ -265,5 +266,5 @@ class State:
         )
         keys = [digest("engram-state-1", code, terms, area, budget)]
         for group in self.groups():
-            keys.append(digest(keys[-1], canonical([observation_to_dict(o) for o in group])))
+            keys.append(digest(keys[-1], canonical([Measured.told(o).plain() for o in group])))
         return keys

@@ -17,6 +17,7 @@ from engram.campaign.prospect import Prospect, prospect
 from engram.campaign.remaining import Evidence, distribution, summary
 from engram.campaign.state import State
 from engram.campaign.storage import Storage
+from engram.campaign.store import LogStore
 from engram.errors import EngramError
 from engram.policies.base import Policy
 
@@ -130,7 +131,7 @@ def outline(campaign: Campaign, mask: str | None = None, place: str | None = Non
     )
 
 
-def overview(db: str | None = None) -> list[CampaignLine]:
+def overview(db: str | LogStore | None = None) -> list[CampaignLine]:
     """All campaigns of a database at a glance, without building any policy."""
     storage = Storage(db)
     lines: list[CampaignLine] = []

@@ -10,7 +10,8 @@ import numpy as np
 from engram.campaign.campaign import Campaign
 from engram.campaign.decide import Wish, decide
 from engram.campaign.engine import Engine
-from engram.campaign.model import Event, canonical, digest
+from engram.campaign.events import Ask, Event
+from engram.campaign.model import canonical, digest
 from engram.campaign.state import State
 from engram.errors import DamagedError, EngramError
 
@@ -58,9 +59,9 @@ def _replay(campaign: Campaign, events: list[Event], report: Verification) -> No
     engine = Engine()
     state = State.replay(events[:1])
     for event in events:
-        if event.kind == "ask":
-            state.apply(events[state.seq : event.payload["basis"]])
-            _check_ask(campaign, event, state, engine, report)
+        if isinstance(event.body, Ask):
+            state.apply(events[state.seq : event.body.basis])
+            _check_ask(campaign, event.seq, event.body, state, engine, report)
     state.apply(events[state.seq :])
     engine.policy(state)
     if _in_force(state) != _in_force(campaign.state):
@@ -96,30 +97,26 @@ def _chained(event: Event, previous: str) -> str | None:
 
 
 def _check_ask(
-    campaign: Campaign, event: Event, state: State, engine: Engine, report: Verification
+    campaign: Campaign, seq: int, ask: Ask, state: State, engine: Engine, report: Verification
 ) -> None:
-    payload = event.payload
     report.asks += 1
-    if _detail_hash(campaign, event.seq) != payload["detail_sha256"]:
-        report.faults.append(f"event {event.seq}: its explanation was changed or is missing")
-    start = None if payload["start"] is None else (payload["start"][0], payload["start"][1])
+    if _detail_hash(campaign, seq) != ask.detail_sha256:
+        report.faults.append(f"event {seq}: its explanation was changed or is missing")
     try:
-        picks = decide(
-            state, engine.policy(state), Wish(payload["n"], payload["rank"], start), payload["at"]
-        )
+        picks = decide(state, engine.policy(state), Wish(ask.n, ask.rank, ask.start), ask.at)
     except EngramError as error:
-        report.faults.append(f"event {event.seq}: the replay fails: {error}")
+        report.faults.append(f"event {seq}: the replay fails: {error}")
         return
-    for recorded, pick in zip(payload["queries"], picks, strict=True):
+    for recorded, pick in zip(ask.queries, picks, strict=True):
         report.suggestions += 1
         again = {**pick.terms, "rank": pick.rank}
-        if tuple(recorded["cell"]) != pick.cell:
+        if recorded.cell != pick.cell:
             report.faults.append(
-                f"query {recorded['query']}: the log has cell {tuple(recorded['cell'])}, "
+                f"query {recorded.query}: the log has cell {recorded.cell}, "
                 f"the replay gives {pick.cell}"
             )
-        elif not _close(recorded["terms"], again):
-            report.faults.append(f"query {recorded['query']}: same cell, but other score terms")
+        elif not _close(recorded.terms, again):
+            report.faults.append(f"query {recorded.query}: same cell, but other score terms")
 
 
 def _detail_hash(campaign: Campaign, seq: int) -> str | None:

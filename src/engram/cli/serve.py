@@ -58,10 +58,10 @@ def _needs_server() -> None:
 
 def _people(db: str | None) -> People:
     needs_database()
-    from engram.campaign import Storage
+    from engram.campaign.sql_store import SqlStore
     from engram.server.people import People
 
-    return People(Storage(db, create=True))
+    return People(SqlStore(db, create=True))
 
 
 AccountName = Annotated[str, typer.Argument(help="Name of the account.", show_default=False)]
@@ -111,10 +111,11 @@ def grant(
     as_json: Json = False,
 ) -> None:
     """Give an account a role in a campaign."""
+    people = _people(db)
+    from engram.campaign import Storage
     from engram.server.people import check_role
 
-    people = _people(db)
-    uid = campaign if campaign == "*" else people.storage.campaign(campaign).uid
+    uid = campaign if campaign == "*" else Storage(people.store).campaign(campaign).uid
     people.grant(name, uid, check_role(role), crew)
     emit({"account": name, "campaign": campaign, "role": role}, as_json, f"{name}: {role} now")
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
-from engram.campaign.event_table import CampaignRow
+from engram.campaign.store import CampaignRow
 from engram.errors import NotFoundError
 from engram.server.people import Account, Caller, People, hashed
 from engram.server.problems import ProblemError

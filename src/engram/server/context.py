@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Header, Request, Response
 
 from engram.campaign import Campaign, Storage
+from engram.campaign.sql_store import SqlStore
 from engram.server.access import Identities, Visit
 from engram.server.desk import Desk, Moment, moment_of
 from engram.server.live import Live
@@ -29,9 +30,9 @@ class Context:
 
     def __init__(self, settings: Settings, workers: Workers | None = None) -> None:
         self.settings = settings
-        storage = Storage(settings.db, create=True)
-        self.people = People(storage)
-        self.desk = Desk(storage)
+        store = SqlStore(settings.db, create=True)
+        self.people = People(store)
+        self.desk = Desk(Storage(store))
         self.identities = Identities(self.people, settings.cookie)
         self.workers = workers or Workers(settings.db, settings.computing())
         self.live = Live(self.desk)

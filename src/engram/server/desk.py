@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from engram.campaign import Campaign, StaleError, Storage
-from engram.campaign.event_table import CampaignRow
+from engram.campaign.store import CampaignRow
 from engram.errors import NotFoundError
 
 Result = TypeVar("Result")

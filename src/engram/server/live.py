@@ -14,9 +14,10 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-from engram.campaign.event_table import CampaignRow
+from engram.campaign.events import Event
 from engram.campaign.export import cells_of, line_of
-from engram.campaign.model import Event, StaleError
+from engram.campaign.model import StaleError
+from engram.campaign.store import CampaignRow
 from engram.errors import EngramError
 from engram.server.desk import Desk
 

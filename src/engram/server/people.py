@@ -20,7 +20,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
 from engram.campaign.checks import check_text
-from engram.campaign.storage import Storage
+from engram.campaign.sql_store import SqlStore
 from engram.errors import ConflictError, InputError, NotFoundError, shown
 from engram.server import tables
 from engram.server.roles import EVERYWHERE, ROLES, Role, at_least, highest
@@ -107,12 +107,12 @@ def check_role(role: str) -> Role:
 class People:
     """Everybody who may use the campaigns of one database."""
 
-    def __init__(self, storage: Storage, clock: Callable[[], float] = time.time) -> None:
-        self.storage, self._clock = storage, clock
+    def __init__(self, store: SqlStore, clock: Callable[[], float] = time.time) -> None:
+        self.store, self._clock = store, clock
         self._write(tables.ensure)
 
     def _write(self, work: Callable[[Connection], Result]) -> Result:
-        return self.storage.change(work)
+        return self.store.change(work)
 
     # -- accounts ------------------------------------------------------------------------
 
@@ -146,11 +146,11 @@ class People:
 
     def accounts(self) -> list[Account]:
         """All accounts, in the order of their creation."""
-        return self.storage.look(lambda connection: _accounts(connection, sa.true()))
+        return self.store.look(lambda connection: _accounts(connection, sa.true()))
 
     def account(self, name: str) -> Account:
         wanted = tables.accounts.c.name == name
-        found = self.storage.look(lambda connection: _accounts(connection, wanted))
+        found = self.store.look(lambda connection: _accounts(connection, wanted))
         if not found:
             raise NotFoundError(f"there is no account named {shown(name)}")
         return found[0]
@@ -235,7 +235,7 @@ class People:
             account = _accounts(connection, tables.accounts.c.id == row.account)[0]
             return None if account.disabled else Caller(account, _token(row))
 
-        return self.storage.look(work)
+        return self.store.look(work)
 
     def sign_in(self, secret: str) -> tuple[Caller, str] | None:
         """Use up a link, or take a bearer token, for a new session; gives its secret as well."""
@@ -259,7 +259,7 @@ class People:
         """The tokens of an account that are not over."""
         account, c = self.account(name), tables.tokens.c
         wanted = sa.select(tables.tokens).where(c.account == account.id).order_by(c.id)
-        rows = self.storage.look(lambda connection: connection.execute(wanted).all())
+        rows = self.store.look(lambda connection: connection.execute(wanted).all())
         now = self._clock()
         return [_token(row) for row in rows if not row.revoked and row.expires > now]
 

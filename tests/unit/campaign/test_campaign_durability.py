@@ -364,22 +364,22 @@ def test_verify_names_a_snapshot_that_says_something_else(eventful, reopen):
 
 def test_the_log_is_folded_in_linear_time():
     """What a tell costs does not grow with the queries before it."""
-    from engram.campaign.model import Event, Spec
+    from engram.campaign.events import Ask, Create, Event, HandedOut, Measured, Tell
+    from engram.campaign.model import Spec
     from engram.campaign.state import State
 
     grid = Grid(200, 200)
-    spec = Spec(grid, 30_000, "random").to_dict()
+    spec = Spec(grid, 30_000, "random")
 
     def fold(pairs):
-        events = [Event(1, "create", 0.0, "", "k", spec, "h")]
+        events = [Event.saying(1, 0.0, "", "k", Create(spec))]
         for i in range(pairs):
-            cell = list(grid.at(i))
-            query = {"query": i + 1, "cell": cell, "terms": {"total": 0.5}}
-            item = {"cell": cell, "outcome": 0.0, "content": [0.0], "noise": 0.0}
-            ask = {"lease": None, "queries": [query]}
-            events.append(Event(2 * i + 2, "ask", 0.0, "", "k", ask, "h"))
-            tell = {"items": [item], "queries": [i + 1]}
-            events.append(Event(2 * i + 3, "tell", 0.0, "", "k", tell, "h"))
+            cell = grid.at(i)
+            handed = (HandedOut(i + 1, cell, {"total": 0.5}),)
+            ask = Ask(1, "score", None, None, 2 * i + 1, 0.0, handed, "")
+            tell = Tell((Measured(cell, 0.0, [0.0], 0.0),), [i + 1])
+            events.append(Event.saying(2 * i + 2, 0.0, "", "k", ask))
+            events.append(Event.saying(2 * i + 3, 0.0, "", "k", tell))
         steps = 0
 
         def counting(*_):

@@ -1,0 +1,301 @@
+"""What events say: one class per kind, and how each stands in the log as JSON.
+
+Plain frozen dataclasses: they cost nothing to import, where pydantic and cattrs cost more than
+all of ``import engram`` may. Values are kept as they are in the log (a lease of ``60`` stays
+``60``), so that ``plain`` gives back the JSON that was hashed. A field that this version does not
+know, of a later version or of whoever passed a request on, is in ``more`` and stays there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Self, get_args
+
+import numpy as np
+
+from engram.campaign.model import Spec, digest
+from engram.errors import DamagedError, InputError, NewerError
+from engram.grid import Cell, Grid
+from engram.observation import Observation
+
+
+@dataclass(frozen=True)
+class Part:
+    """An object of the log's JSON."""
+
+    more: Mapping[str, Any] = field(default_factory=dict, kw_only=True, repr=False)
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Self:
+        """The object as it stands in the log; ``KeyError`` for what is missing."""
+        names: tuple[str, ...] = cls.__match_args__
+        more = {name: value for name, value in data.items() if name not in names}
+        return cls(**{name: cls.read(name, data[name]) for name in names}, more=more)
+
+    @classmethod
+    def read(cls, name: str, value: Any) -> Any:
+        """One field as it stands in the log."""
+        return _cell(value) if name == "cell" else value
+
+    def plain(self) -> dict[str, Any]:
+        """The object as JSON."""
+        names: tuple[str, ...] = self.__match_args__
+        known = {name: _plain(getattr(self, name)) for name in names}
+        return {**self.more, **known}
+
+
+def _cell(value: Any) -> Cell:
+    row, col = value
+    return row, col
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Part):
+        return value.plain()
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+@dataclass(frozen=True)
+class Measured(Part):
+    """A measurement. ``content``: the values of the cell's pixels, channel by channel."""
+
+    cell: Cell
+    outcome: float
+    content: list[float]
+    noise: float
+
+    @classmethod
+    def told(cls, observation: Observation) -> Measured:
+        """Of an observation; float32 contents survive the round trip exactly."""
+        content = [float(str(v)) for v in observation.content.ravel()]
+        return cls(observation.cell, observation.outcome, content, observation.noise)
+
+    def observation(self, grid: Grid) -> Observation:
+        content = np.array(self.content, np.float32).reshape(grid.content_shape)
+        return Observation(self.cell, content, float(self.outcome), float(self.noise))
+
+
+@dataclass(frozen=True)
+class HandedOut(Part):
+    """A cell that was handed out, with the terms of its score."""
+
+    query: int
+    cell: Cell
+    terms: dict[str, float]
+
+
+class Body(Part):
+    """What an event of one kind says."""
+
+    kind: ClassVar[str] = ""
+
+    @property
+    def places(self) -> tuple[Cell, ...]:
+        """The cells it is about."""
+        return ()
+
+
+@dataclass(frozen=True)
+class Create(Body):
+    """The terms of the campaign."""
+
+    kind = "create"
+    spec: Spec
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Create:
+        spec, more = Spec.read(data)
+        return cls(spec, more=more)
+
+    def plain(self) -> dict[str, Any]:
+        return {**self.more, **self.spec.to_dict()}
+
+
+@dataclass(frozen=True)
+class Ask(Body):
+    """Cells that were handed out.
+
+    n, rank, start, lease : what was asked for
+    basis, at             : the event and the time the cells were chosen at
+    detail_sha256         : of the explanations that are kept with the event
+    """
+
+    kind = "ask"
+    n: int
+    rank: str
+    start: Cell | None
+    lease: float | None
+    basis: int
+    at: float
+    queries: tuple[HandedOut, ...]
+    detail_sha256: str
+
+    @classmethod
+    def read(cls, name: str, value: Any) -> Any:
+        if name == "queries":
+            return tuple(map(HandedOut.of, value))
+        return _cell(value) if name == "start" and value is not None else value
+
+    @property
+    def places(self) -> tuple[Cell, ...]:
+        return tuple(item.cell for item in self.queries)
+
+
+@dataclass(frozen=True)
+class Tell(Body):
+    """Measurements, each with the query it answers."""
+
+    kind = "tell"
+    items: tuple[Measured, ...]
+    queries: list[int | None]
+
+    @classmethod
+    def read(cls, name: str, value: Any) -> Any:
+        return tuple(map(Measured.of, value)) if name == "items" else value
+
+    @property
+    def places(self) -> tuple[Cell, ...]:
+        return tuple(item.cell for item in self.items)
+
+
+class OneCell(Body):
+    """A body about one cell."""
+
+    cell: Cell
+
+    @property
+    def places(self) -> tuple[Cell, ...]:
+        return (self.cell,)
+
+
+@dataclass(frozen=True)
+class Fail(OneCell):
+    """A cell that could not be measured. ``wait``: seconds until it is tried again, None never."""
+
+    kind = "fail"
+    cell: Cell
+    query: int | None
+    wait: float | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Correct(OneCell):
+    """A measurement that was replaced. ``change``: what was asked for."""
+
+    kind = "correct"
+    cell: Cell
+    change: dict[str, Any]
+    reason: str
+    old: Measured
+    new: Measured
+
+    @classmethod
+    def read(cls, name: str, value: Any) -> Any:
+        return Measured.of(value) if name in ("old", "new") else super().read(name, value)
+
+
+@dataclass(frozen=True)
+class Retract(OneCell):
+    """A measurement that was withdrawn."""
+
+    kind = "retract"
+    cell: Cell
+    reason: str
+    old: Measured
+
+    @classmethod
+    def read(cls, name: str, value: Any) -> Any:
+        return Measured.of(value) if name == "old" else super().read(name, value)
+
+
+@dataclass(frozen=True)
+class ManyCells(Body):
+    """A body about cells and nothing else."""
+
+    cells: tuple[Cell, ...]
+    reason: str
+
+    @classmethod
+    def read(cls, name: str, value: Any) -> Any:
+        return tuple(map(_cell, value)) if name == "cells" else value
+
+    @property
+    def places(self) -> tuple[Cell, ...]:
+        return self.cells
+
+
+class Close(ManyCells):
+    """Nobody may measure these cells."""
+
+    kind = "close"
+
+
+class Open(ManyCells):
+    """These cells may be measured (again)."""
+
+    kind = "open"
+
+
+@dataclass(frozen=True)
+class Extend(Body):
+    """An addition to the budget."""
+
+    kind = "extend"
+    by: float
+
+
+AnyBody = Create | Ask | Tell | Fail | Correct | Retract | Close | Open | Extend
+
+KINDS: dict[str, type[AnyBody]] = {body.kind: body for body in get_args(AnyBody)}
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of the log. ``hash`` chains it to the event before it."""
+
+    seq: int
+    kind: str
+    at: float
+    who: str
+    key: str
+    payload: dict[str, Any]
+    hash: str = ""
+
+    @classmethod
+    def saying(cls, seq: int, at: float, who: str, key: str, body: Body) -> Event:
+        """An event that says this."""
+        return cls(seq, body.kind, at, who, key, body.plain())
+
+    @cached_property
+    def body(self) -> AnyBody:
+        """What the event says; ``DamagedError`` when it cannot have been written."""
+        kind = KINDS.get(self.kind)
+        if kind is None:
+            raise NewerError(
+                f"event {self.seq} is of kind {self.kind!r}, which this version of engram "
+                "does not know: update engram"
+            )
+        with self.named():
+            return kind.of(self.payload)
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Whatever the event lacks or has wrong is damage of the log, and named."""
+        try:
+            yield
+        except (DamagedError, NewerError):
+            raise
+        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+            known = isinstance(error, InputError)
+            reason = str(error) if known else f"{type(error).__name__} {error}"
+            raise DamagedError(f"event {self.seq} ({self.kind}) is damaged: {reason}") from error
+
+    def chained(self, previous: str, payload_text: str) -> str:
+        """Hash of this event given the hash of its predecessor."""
+        return digest(
+            previous, str(self.seq), self.kind, repr(self.at), self.who, self.key, payload_text
+        )
