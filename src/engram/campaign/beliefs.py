@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from engram.campaign.engine import Engine
 from engram.campaign.state import State
 from engram.errors import NotFoundError
 from engram.policies.base import Policy
+from engram.scores import NAMES
 
 Array = NDArray[np.float64]
 
@@ -59,9 +60,9 @@ def beliefs_of(state: State, policy: Policy) -> Beliefs:
     scores = view.scores
     chance = np.clip(scores.probability, 0.0, 1.0)
     layers = {"probability": chance, "doubt": np.sqrt(chance * (1 - chance))}
-    for field in fields(scores):
-        if field.name not in ("probability", "alpha"):
-            layers[field.name] = np.asarray(getattr(scores, field.name))
+    for name in NAMES:
+        if name not in (*layers, "alpha"):
+            layers[name] = np.asarray(getattr(scores, name))
     if view.mean is not None and view.shows == "content":
         layers["content"] = grid.cells_of(view.mean).mean(axis=(0, 2, 3), dtype=np.float64)
     shape = (grid.rows, grid.cols)
