@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,12 @@ from engram.campaign.engine import Engine
 from engram.campaign.state import State
 from engram.errors import NotFoundError
 from engram.policies.base import Policy
-from engram.scores import NAMES
+from engram.scores import Terms
 
 Array = NDArray[np.float64]
+
+IMAGINED = tuple(one.name for one in fields(Terms))
+"""Layers that particles have to be drawn for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,8 +26,8 @@ class Beliefs:
 
     seq, hash : the event after which this was believed
     layers    : (rows, cols) each: ``probability`` of target, ``doubt`` (standard deviation of
-        whether there is target), the terms of the score, and ``content`` (expected, mean over
-        channels and pixels of a cell) where the policy imagines it
+        the outcome that is expected), ``total``, and if asked for, what is imagined: the terms of
+        Eqs. 9 to 11 and ``content`` (expected, mean over channels and pixels of a cell)
     rule      : which rule makes the total; alpha : its weight of exploration
     """
 
@@ -45,26 +48,26 @@ def state_at(campaign: Campaign, seq: int | None) -> State:
     return State.replay(campaign.events[:seq])
 
 
-def beliefs(campaign: Campaign, seq: int | None = None) -> Beliefs:
+def beliefs(campaign: Campaign, seq: int | None = None, *, imagined: bool = True) -> Beliefs:
     """What was believed after an event (None: what is); the past is not kept, but made again."""
     state = state_at(campaign, seq)
     if state is campaign.state:
-        return beliefs_of(state, campaign.policy())
+        return beliefs_of(state, campaign.policy(), imagined)
     engine = Engine(campaign.folder, keeps=False)
-    return beliefs_of(state, engine.policy(state))
+    return beliefs_of(state, engine.policy(state), imagined)
 
 
-def beliefs_of(state: State, policy: Policy) -> Beliefs:
+def beliefs_of(state: State, policy: Policy, imagined: bool) -> Beliefs:
     """The maps of a policy that has seen all that is in force."""
-    grid, view = state.grid, policy.view()
-    scores = view.scores
+    grid, scores = state.grid, policy.current_scores()
     chance = np.clip(scores.probability, 0.0, 1.0)
-    layers = {"probability": chance, "doubt": np.sqrt(chance * (1 - chance))}
-    for name in NAMES:
-        if name not in (*layers, "alpha"):
-            layers[name] = np.asarray(getattr(scores, name))
-    if view.mean is not None and view.shows == "content":
-        layers["content"] = grid.cells_of(view.mean).mean(axis=(0, 2, 3), dtype=np.float64)
+    doubt = scores.doubt if scores.doubt.any() else np.sqrt(chance * (1 - chance))
+    layers = {"probability": chance, "doubt": doubt, "total": scores.total}
+    if imagined:
+        view = policy.view()
+        layers |= {name: getattr(view.scores, name) for name in IMAGINED}
+        if view.mean is not None and view.shows == "content":
+            layers["content"] = grid.cells_of(view.mean).mean(axis=(0, 2, 3), dtype=np.float64)
     shape = (grid.rows, grid.cols)
-    maps = {name: layer.reshape(shape) for name, layer in layers.items()}
+    maps = {name: np.asarray(layer).reshape(shape) for name, layer in layers.items()}
     return Beliefs(state.seq, state.hash, maps, policy.current().rule, float(scores.alpha))

@@ -17,6 +17,7 @@ from engram.server.problems import MEDIA_TYPE, add_handlers
 from engram.server.routes.campaigns import campaigns, one
 from engram.server.routes.pages import pages
 from engram.server.routes.people import members, people
+from engram.server.routes.places import areas, places
 from engram.server.routes.server import server
 from engram.server.routes.views import views
 from engram.server.routes.work import work
@@ -24,7 +25,7 @@ from engram.server.settings import Settings
 from engram.server.workers import Workers
 
 TITLE = "engram"
-ROUTERS = (campaigns, one, work, views, members, people, server)
+ROUTERS = (campaigns, one, work, views, places, areas, members, people, server)
 
 
 def create_app(settings: Settings, workers: Workers | None = None) -> FastAPI:
@@ -67,9 +68,11 @@ def create_app(settings: Settings, workers: Workers | None = None) -> FastAPI:
 
 def _publish(app: FastAPI) -> None:
     """The OpenAPI description, where people look for it; it says nothing that is secret."""
-    described = _described(app)
+    described: dict[str, Any] = {}
 
     async def openapi() -> dict[str, Any]:
+        if not described:
+            described.update(_described(app))
         return described
 
     for path in ("/openapi.json", "/api/v1/openapi.json"):

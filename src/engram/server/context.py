@@ -15,6 +15,7 @@ from engram.server.desk import Desk, Moment, moment_of
 from engram.server.live import Live
 from engram.server.loop_watch import LoopWatch
 from engram.server.people import People
+from engram.server.photos import PageSettings, Photos
 from engram.server.problems import ProblemError
 from engram.server.settings import Settings
 from engram.server.slowing import Slowing
@@ -37,6 +38,8 @@ class Context:
         self.workers = workers or Workers(settings.db, settings.computing())
         self.live = Live(self.desk)
         self.slowing = Slowing()
+        self.photos = Photos(store)
+        self.page_settings = PageSettings(store)
         self.watch = LoopWatch()
         self.began = time.monotonic()
         self._answers: OrderedDict[Any, Answer] = OrderedDict()

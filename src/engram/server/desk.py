@@ -60,16 +60,26 @@ class Desk:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work, *args)
 
     async def row(self, name: str) -> CampaignRow:
-        """The campaign of this name."""
+        """The campaign of this name, or of this uid where no name is meant."""
         drawer = self._drawers.get(name)
         if drawer is None:
             if not _can_be_a_name(name):
                 raise NotFoundError(f"no campaign named {name!r} in this database")
-            row = await self.run(self.storage.campaign, name)
-            drawer = self._drawers.setdefault(name, _Drawer(row))
+            row = await self.run(self._find, name)
+            drawer = self._drawers.setdefault(row.name, _Drawer(row))
+            name = row.name
         self._drawers.move_to_end(name)
         self._tidy()
         return drawer.row
+
+    def _find(self, name: str) -> CampaignRow:
+        try:
+            return self.storage.campaign(name)
+        except NotFoundError:
+            for row in self.storage.campaigns():
+                if row.uid == name:
+                    return row
+            raise
 
     def _tidy(self) -> None:
         """Put campaigns away that nobody works on."""

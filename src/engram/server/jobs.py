@@ -9,18 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from engram.campaign import (
-    Campaign,
-    create_campaign,
-    default_policy,
-    draw,
-    export,
-    status,
-    verify,
-)
+from engram.campaign import Campaign, draw, export, status, verify
 from engram.campaign.beliefs import beliefs
-from engram.errors import InputError, shown
-from engram.grid import Grid
 
 Answer = tuple[dict[str, Any], bytes]
 Job = Callable[[Campaign, dict[str, Any]], Answer]
@@ -52,7 +42,7 @@ def status_(campaign: Campaign, args: dict[str, Any]) -> Answer:
 
 def beliefs_(campaign: Campaign, args: dict[str, Any]) -> Answer:
     """Maps as 32-bit floats, one behind the other."""
-    found = beliefs(campaign, args["at"])
+    found = beliefs(campaign, args["at"], imagined=args["imagined"])
     names = list(found.layers)
     table = np.stack([found.layers[name] for name in names]).astype("<f4")
     facts = {"layers": names, "shape": list(table.shape[1:]), "rule": found.rule}
@@ -80,6 +70,36 @@ def export_(campaign: Campaign, args: dict[str, Any]) -> Answer:
         return {"count": count}, path.read_bytes()
 
 
+def tell_file(campaign: Campaign, args: dict[str, Any]) -> Answer:
+    """Record what a file says; it is read here, where what it does to memory hurts nobody else."""
+    with tempfile.TemporaryDirectory(prefix="engram-") as folder:
+        path = Path(folder) / f"upload{args.pop('suffix')}"
+        path.write_bytes(args.pop("blob", b""))
+        with campaign.requested(via=args.pop("via"), head=args.pop("head")):
+            receipt = campaign.tell_file(path, **args)
+    return receipt.to_dict(), b""
+
+
+def place(campaign: Campaign, args: dict[str, Any]) -> Answer:
+    """Where the cells lie on Earth."""
+    from engram.server.areas import lattice
+
+    state = campaign.refresh()
+    outline = state.spec.area.get("outline")
+    return {"lattice": lattice(state.grid), "outline": outline}, b""
+
+
+def curves(campaign: Campaign, args: dict[str, Any]) -> Answer:
+    """Finds over measurements, and what was left."""
+    from engram.campaign.curves import finds, left
+
+    campaign.refresh()
+    points = finds(campaign)
+    rest = left(campaign, points, args["level"])
+    facts = {"finds": [p.to_dict() for p in points], "left": [p.to_dict() for p in rest]}
+    return facts, b""
+
+
 def warm(campaign: Campaign, args: dict[str, Any]) -> Answer:
     """Take in what is new, before anybody asks."""
     campaign.refresh()
@@ -95,38 +115,8 @@ JOBS: dict[str, Job] = {
     "verify": verify_,
     "picture": picture,
     "export": export_,
+    "tell_file": tell_file,
+    "place": place,
+    "curves": curves,
     "warm": warm,
 }
-
-
-def create(db: str | None, args: dict[str, Any]) -> Answer:
-    """A new campaign: its policy is built once to see that it can be."""
-    _check_prior(args)
-    area = args.pop("grid")
-    closed = np.zeros((area["height"] // area["cell"][0], area["width"] // area["cell"][1]), bool)
-    closed.flat[area.pop("closed")] = True
-    cost = area.pop("cost")
-    whole = Grid(
-        **{**area, "cell": tuple(area["cell"]), "range": tuple(area["range"])},
-        closed=closed,
-        cost=None if cost is None else np.array(cost, np.float64),  # type: ignore[arg-type]
-    )
-    crews = {who: tuple(start) for who, start in args.pop("crews").items()}
-    campaign = create_campaign(db=db, grid=whole, crews=crews, **args)
-    return {"uid": campaign.row.uid, "name": campaign.name}, b""
-
-
-def _check_prior(args: dict[str, Any]) -> None:
-    """Memories are chosen by name here: which files a machine has is not for strangers."""
-    from engram.memory.library import AUTO, memory_files
-    from engram.policies.spec import PolicyChoice
-
-    text = args["policy"] or default_policy()
-    choice = PolicyChoice.parse(text, preset=args["preset"], prior=args["prior"] or "")
-    known = memory_files()
-    for name in (choice.prior or AUTO).split("+"):
-        if name != AUTO and name not in known:
-            raise InputError(
-                f"prior {shown(name)}: choose one of {', '.join(sorted(known))}, several with +, "
-                f"or {AUTO}"
-            )

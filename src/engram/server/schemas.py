@@ -45,13 +45,22 @@ class Given(BaseModel):
 # -- what is sent ------------------------------------------------------------------------------
 
 
+class Drawn(Taken):
+    """A place that was drawn: polygons in degrees, and how large its cells are."""
+
+    geojson: dict[str, Any]
+    cell_size: str = Field(min_length=1, max_length=30, description="With its unit: 250m.")
+    crs: str = Field("", max_length=200, description="Map of the grid, like EPSG:25833.")
+
+
 class Create(Taken):
     """A new campaign, as ``engram campaign create`` takes it."""
 
     name: str = Field(min_length=1, max_length=200)
-    size: list[Annotated[int, Field(ge=1, le=LARGEST)]] = Field(
-        min_length=2, max_length=2, description="Height and width in pixels."
+    size: list[Annotated[int, Field(ge=1, le=LARGEST)]] | None = Field(
+        None, min_length=2, max_length=2, description="Height and width in pixels."
     )
+    area: Drawn | None = Field(None, description="A real place, instead of a size.")
     budget: float = Field(gt=0, description="Measurements, or cost.")
     cell: list[Annotated[int, Field(ge=1, le=LARGEST)]] = Field(
         [1, 1], min_length=2, max_length=2, description="Height and width of a cell in pixels."
@@ -93,6 +102,10 @@ class Measurement(Taken):
         None, min_length=1, max_length=100_000, description="Content per channel (and pixel)."
     )
     noise: float = Field(0.0, ge=0, description="Standard deviation of the content.")
+    note: str = Field("", max_length=2000, description="Kept with the measurement.")
+    photo: str | None = Field(
+        None, pattern="^[0-9a-f]{64}$", description="A photo that was sent before."
+    )
 
 
 class Tell(Measurement):
@@ -195,6 +208,8 @@ class Receipt(Given):
     note: str = Field(description="What is odd about it, such as the clock.")
     head: str = Field(description="Hash of the last event now, which is the ETag.")
     budget: float | None = Field(None, description="After extend: the budget now.")
+    skipped: int = Field(0, description="Reports of a file that were known exactly so.")
+    left_out: int = Field(0, description="Reports of a file that lie outside.")
 
 
 class Query(Given):
@@ -229,6 +244,7 @@ class CampaignLine(Given):
     """A campaign at a glance."""
 
     name: str
+    uid: str = Field(description="Stands for the name in a path.")
     created: str
     role: Role
     problem: str = Field("", description="Why it cannot be opened.")
@@ -291,6 +307,97 @@ class MeasuredCell(Given):
     at: float
     seq: int
     query: int | None
+
+
+class CellLine(Given):
+    """An event of the log that is about one cell."""
+
+    seq: int
+    at: str
+    kind: str
+    by: str
+    via: str = ""
+    key: str
+    text: str
+    facts: dict[str, Any] = Field({}, description="What was kept beside a measurement.")
+    payload: dict[str, Any]
+
+
+class CellHistory(Given):
+    cell: list[int]
+    state: Literal["open", "out", "measured", "waiting", "closed"]
+    events: list[CellLine]
+    queries: list[Query]
+    head: str
+
+
+class Lattice(Given):
+    """Degrees of some corners of cells; between them they change evenly."""
+
+    rows: list[int]
+    cols: list[int]
+    lat: list[list[float]]
+    lon: list[list[float]]
+
+
+class PlaceFacts(Given):
+    """Where the cells lie on Earth; null where a campaign has no place."""
+
+    lattice: Lattice | None
+    outline: dict[str, Any] | None = Field(description="GeoJSON on the grid's own map.")
+
+
+class Preview(Given):
+    """What an area would be cut into."""
+
+    area: Area
+    open: int
+    closed: list[int] = Field(description="Flat indices, row * cols + col.")
+    words: str
+    notes: list[str]
+    lattice: Lattice | None
+    outline: dict[str, Any] | None
+
+
+class Photo(Given):
+    photo: str = Field(description="Its SHA-256: name it when you tell.")
+    width: int
+    height: int
+    bytes: int
+
+
+class Point(Given):
+    """Where the search was after an event."""
+
+    seq: int
+    told: int
+    found: int
+
+
+class Left(Given):
+    """What was left to find then, with its interval."""
+
+    seq: int
+    told: int
+    expected: float
+    low: float
+    high: float
+    level: float
+
+
+class Curves(Given):
+    """Finds over the measurements, and what was left at some moments."""
+
+    finds: list[Point]
+    left: list[Left]
+    head: str
+
+
+class PageSettings(Taken):
+    """What the page of a campaign shows beside it."""
+
+    tiles: str = Field("", max_length=500, description="URL of map tiles, with {z} {x} {y}.")
+    credit: str = Field("", max_length=500, description="Whose tiles they are.")
 
 
 class WaitingCell(Given):

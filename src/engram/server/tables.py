@@ -12,10 +12,11 @@ from sqlalchemy import (
     Double,
     ForeignKey,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
-    inspect,
+    Text,
     select,
     text,
 )
@@ -64,14 +65,33 @@ tokens = Table(
 """``hash`` is the SHA-256 of a secret of 256 random bits, which is kept nowhere."""
 
 
+photos = Table(
+    "engram_photos",
+    metadata,
+    Column("campaign", String(32), primary_key=True),
+    Column("sha256", String(64), primary_key=True),
+    Column("who", String(200), nullable=False),
+    Column("at", Double, nullable=False),
+    Column("picture", LargeBinary, nullable=False),
+)
+"""Photos of measurements, which name them by their hash."""
+
+pages = Table(
+    "engram_pages",
+    metadata,
+    Column("campaign", String(32), primary_key=True),
+    Column("settings", Text, nullable=False),
+)
+"""What the page of a campaign shows beside it, as JSON."""
+
+
 def ensure(connection: Connection) -> None:
     """Check the version, or create the tables; one server at a time."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(0x656e6773)"))
-    if not inspect(connection).has_table(schema.name):
-        metadata.create_all(connection)
+    metadata.create_all(connection)
+    if connection.execute(select(schema.c.version)).first() is None:
         connection.execute(schema.insert().values(version=VERSION))
-        return
     found = connection.execute(select(schema.c.version)).scalar_one_or_none()
     if not isinstance(found, int) or found > VERSION:
         raise InputError(

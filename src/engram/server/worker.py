@@ -28,14 +28,16 @@ class Worker:
         self._db, self._storage = db, Storage(db, create=True)
         self._open: OrderedDict[str, Any] = OrderedDict()
 
-    def answer(self, job: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+    def answer(self, job: dict[str, Any], blob: bytes = b"") -> tuple[dict[str, Any], bytes]:
         """What comes of a job: its answer, or the error that it ended with."""
         from engram.campaign.model import ChangedError
         from engram.errors import EngramError
 
         try:
-            facts, blob = self._work(job)
-            return {"answer": facts}, blob
+            if blob:
+                job["args"]["blob"] = blob
+            facts, out = self._work(job)
+            return {"answer": facts}, out
         except EngramError as error:
             kind = "changed" if isinstance(error, ChangedError) else error.kind
             return {"error": str(error), "kind": kind}, b""
@@ -48,7 +50,8 @@ class Worker:
 
     def _work(self, job: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
         from engram.campaign.model import StaleError
-        from engram.server.jobs import JOBS, create
+        from engram.server.areas import create, preview
+        from engram.server.jobs import JOBS
 
         if job["do"] == "start":
             import torch  # noqa: F401 (what takes time to import is imported before anybody waits)
@@ -56,6 +59,8 @@ class Worker:
             return {}, b""
         if job["do"] == "create":
             return create(self._db, job["args"])
+        if job["do"] == "preview":
+            return preview(job["args"])
         known = job["uid"] in self._open
         try:
             return self._in(job, JOBS[job["do"]])
@@ -86,7 +91,7 @@ def serve(jobs: BinaryIO, answers: BinaryIO) -> None:
         return
     worker = Worker(first[0]["db"])
     while (frame := frames.read(jobs)) is not None:
-        message, blob = worker.answer(frame[0])
+        message, blob = worker.answer(*frame)
         answers.write(frames.packed(message, blob))
         answers.flush()
 

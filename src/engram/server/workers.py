@@ -20,7 +20,7 @@ from engram.server.problems import RelayedError
 
 Answer = tuple[dict[str, Any], bytes]
 
-SLOW = ("verify", "export")
+SLOW = ("verify", "export", "tell_file", "place", "curves")
 LONGEST = 100_000_000
 QUEUE = 200
 """Jobs that may wait for one process; more are turned away."""
@@ -39,42 +39,42 @@ class _Process:
         self._turn = asyncio.Lock()
         self.waiting = 0
 
-    async def do(self, job: dict[str, Any]) -> Answer:
+    async def do(self, job: dict[str, Any], blob: bytes = b"") -> Answer:
         """The answer to a job, when its turn has come."""
         if self.waiting >= QUEUE:
             raise UnavailableError("too many wait for an answer already; try again in a while")
         self.waiting += 1
         # who goes away in the middle leaves the job to be finished: the next one needs the line
-        message, blob = await asyncio.shield(asyncio.create_task(self._in_turn(job)))
+        message, out = await asyncio.shield(asyncio.create_task(self._in_turn(job, blob)))
         if "error" in message:
             raise RelayedError(message["error"], message.get("kind", "failed"))
-        return message["answer"], blob
+        return message["answer"], out
 
-    async def _in_turn(self, job: dict[str, Any]) -> Answer:
+    async def _in_turn(self, job: dict[str, Any], blob: bytes) -> Answer:
         try:
             async with self._turn:
                 try:
-                    return await self._ask(job)
+                    return await self._ask(job, blob)
                 except DiedError:
-                    return await self._again(job)
+                    return await self._again(job, blob)
         finally:
             self.waiting -= 1
 
-    async def _again(self, job: dict[str, Any]) -> Answer:
+    async def _again(self, job: dict[str, Any], blob: bytes) -> Answer:
         try:
-            return await self._ask(job)
+            return await self._ask(job, blob)
         except DiedError:
             raise UnavailableError(
                 "the process that computes answers died twice over this; the area may be too "
                 "large for the memory of the machine"
             ) from None
 
-    async def _ask(self, job: dict[str, Any]) -> Answer:
+    async def _ask(self, job: dict[str, Any], blob: bytes) -> Answer:
         process = await self._started()
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            process.stdin.write(frames.packed(job))
+            process.stdin.write(frames.packed(job, blob))
             await process.stdin.drain()
             return await frames.receive(process.stdout)
         except (asyncio.IncompleteReadError, ConnectionError) as error:
@@ -136,18 +136,20 @@ class Workers:
         self._running: dict[Any, asyncio.Task[Answer]] = {}
         self.computed = 0
 
-    async def do(self, what: str, name: str, uid: str, slow: bool = False, **args: Any) -> Answer:
-        """Have a job done for a campaign."""
+    async def do(
+        self, what: str, name: str, uid: str, slow: bool = False, blob: bytes = b"", **args: Any
+    ) -> Answer:
+        """Have a job done for a campaign; ``blob`` is what a file brings."""
         job = {"do": what, "name": name, "uid": uid, "args": args}
         slow = slow or what in SLOW
         process = self._slow if slow else self._quick[int(uid, 16) % len(self._quick)]
         self.computed += 1
-        return await process.do(job)
+        return await process.do(job, blob)
 
-    async def create(self, args: dict[str, Any]) -> Answer:
-        """Have a campaign created, where fewest wait."""
-        process = min(self._quick, key=lambda p: p.waiting)
-        return await process.do({"do": "create", "args": args})
+    async def apart(self, what: str, args: dict[str, Any], blob: bytes = b"") -> Answer:
+        """Have something done that is about no campaign yet, where fewest wait."""
+        process = min((*self._quick, self._slow), key=lambda p: p.waiting)
+        return await process.do({"do": what, "args": args}, blob)
 
     async def shared(
         self, key: Any, what: str, name: str, uid: str, slow: bool = False, **args: Any

@@ -27,19 +27,21 @@ class InlineWorkers(Workers):
         self._turn = asyncio.Lock()
         self.jobs: list[str] = []
 
-    async def do(self, what: str, name: str, uid: str, slow: bool = False, **args: Any) -> Answer:
-        return await self._do({"do": what, "name": name, "uid": uid, "args": args})
+    async def do(
+        self, what: str, name: str, uid: str, slow: bool = False, blob: bytes = b"", **args: Any
+    ) -> Answer:
+        return await self._do({"do": what, "name": name, "uid": uid, "args": args}, blob)
 
-    async def create(self, args: dict[str, Any]) -> Answer:
-        return await self._do({"do": "create", "args": args})
+    async def apart(self, what: str, args: dict[str, Any], blob: bytes = b"") -> Answer:
+        return await self._do({"do": what, "args": args}, blob)
 
-    async def _do(self, job: dict[str, Any]) -> Answer:
+    async def _do(self, job: dict[str, Any], blob: bytes) -> Answer:
         async with self._turn:
             self.jobs.append(job["do"])
-            message, blob = await asyncio.to_thread(self._worker.answer, job)
+            message, out = await asyncio.to_thread(self._worker.answer, job, blob)
         if "error" in message:
             raise RelayedError(message["error"], message.get("kind", "failed"))
-        return message["answer"], blob
+        return message["answer"], out
 
     async def start(self) -> None:
         pass

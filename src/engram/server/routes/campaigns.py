@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -14,8 +15,9 @@ from engram.campaign.status import overview_line
 from engram.errors import EngramError, InputError
 from engram.server import schemas
 from engram.server.access import TheCaller, TheVisit, needs
-from engram.server.context import IfNoneMatch, TheContext, not_modified
+from engram.server.context import Context, IfNoneMatch, TheContext, not_modified
 from engram.server.desk import Moment, moment_of
+from engram.server.people import Caller
 from engram.server.roles import EVERYWHERE
 from engram.server.routing import router
 
@@ -33,7 +35,7 @@ async def list_campaigns(caller: TheCaller, context: TheContext) -> Any:
                 line = (await context.desk.at(row.name, overview_line)).to_dict()
             except EngramError as error:  # damaged, or of a later version: the others are shown
                 line = {"name": row.name, "created": iso(row.created), "problem": str(error)}
-            lines.append({**line, "role": role})
+            lines.append({**line, "uid": row.uid, "role": role})
     return {"campaigns": lines}
 
 
@@ -44,26 +46,45 @@ async def create(
     caller: TheCaller, context: TheContext, body: schemas.Create, response: Response
 ) -> Any:
     """Create a campaign; you own it."""
-    terms = body.model_dump()
-    area: dict[str, Any] = {"height": body.size[0], "width": body.size[1], "closed": []}
-    for name in ("cell", "channels", "range", "cost", "sides", "transform", "crs"):
-        area[name] = terms.pop(name)
-    del terms["size"]
-    cols = body.size[1] // body.cell[1]
-    rows = body.size[0] // body.cell[0]
-    for r, c in terms.pop("closed"):
-        if r >= rows or c >= cols:
-            raise InputError(f"closed cell ({r}, {c}) is outside {rows} rows and {cols} columns")
-        area["closed"].append(r * cols + c)
-    made, _ = await context.workers.create({"grid": area, "by": caller.account.name, **terms})
+    if (body.size is None) == (body.area is None):
+        raise InputError("give the area: either size, or area")
+    blob, area = b"", None
+    if body.area is not None:
+        blob = json.dumps(body.area.geojson).encode()
+        area = {"suffix": ".geojson", "cell_size": body.area.cell_size, "crs": body.area.crs}
+    return await made_of(context, caller, body, area, blob, response)
+
+
+async def made_of(
+    context: Context,
+    caller: Caller,
+    body: schemas.Create,
+    area: dict[str, Any] | None,
+    blob: bytes,
+    response: Response,
+) -> dict[str, Any]:
+    """Have a campaign created of its terms, and of a file (``area``, ``blob``) if there is one."""
+    terms = body.model_dump(exclude={"size", "area"})
+    height, width = body.size or (1, 1)
+    grid: dict[str, Any] = {"height": height, "width": width}
+    for name in ("cell", "channels", "range", "closed", "cost", "sides", "transform", "crs"):
+        grid[name] = terms.pop(name)
+    made, _ = await context.workers.apart(
+        "create", {"grid": grid, "area": area, "by": caller.account.name, **terms}, blob
+    )
     if caller.account.role(EVERYWHERE) != "owner":
         await context.desk.run(context.people.grant, caller.account.name, made["uid"], "owner")
         context.identities.forget()
     answer = await context.desk.at(
         body.name, lambda campaign: _facts(campaign, "owner", caller.account.name)
     )
-    response.headers["Location"] = f"/api/v1/campaigns/{quote(body.name, safe='')}"
+    response.headers["Location"] = f"/api/v1/campaigns/{address_of(body.name, made['uid'])}"
     return answer
+
+
+def address_of(name: str, uid: str) -> str:
+    """What stands for a campaign in a path: its name, or its uid where a path cannot hold that."""
+    return uid if "/" in name or name in (".", "..") else quote(name)
 
 
 one = router("/campaigns/{name}", ["campaigns"])

@@ -29,6 +29,8 @@ FORMS = {
     "csv": "text/csv; charset=utf-8",
     "npz": "application/octet-stream",
 }
+DECIDED = {"probability", "doubt", "total"}
+"""Layers for which nothing has to be imagined."""
 Number = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
@@ -169,18 +171,40 @@ async def verify(visit: TheVisit, context: TheContext) -> Any:
     return facts
 
 
+@views.get("/curves", response_model=schemas.Curves, **needs("viewer"))
+async def curves(
+    visit: TheVisit,
+    context: TheContext,
+    response: Response,
+    level: Annotated[float, Query(gt=0, lt=1)] = 0.8,
+    if_none_match: IfNoneMatch = None,
+) -> Any:
+    """Finds over the measurements, and what was left to find at some moments."""
+    moment = await context.desk.moment(visit.row.name)
+    etag = f'"{moment.hash}"'
+    if same := not_modified(if_none_match, etag):
+        return same
+    facts, _ = await context.computed(visit, f"head {moment.hash}", "curves", level=level)
+    response.headers["ETag"] = f'"{facts["head"]}"'
+    return facts
+
+
 async def _beliefs(
-    context: Context, visit: Visit, at: int | None
+    context: Context, visit: Visit, at: int | None, imagined: bool
 ) -> tuple[dict[str, Any], np.ndarray[Any, np.dtype[np.float32]]]:
     moment = await context.desk.moment(visit.row.name)
     if at is None or at == moment.seq:
-        facts, raw = await context.computed(visit, f"head {moment.hash}", "beliefs", at=None)
+        facts, raw = await context.computed(
+            visit, f"head {moment.hash}", "beliefs", at=None, imagined=imagined
+        )
     else:
         if at > moment.seq:
             raise NotFoundError(f"there is no event {at}; the log has {moment.seq}")
         past = await context.desk.run(context.desk.storage.event, visit.row, at)
         mark = f"head {at if past is None else past.hash}"
-        facts, raw = await context.computed(visit, mark, "beliefs", slow=True, at=at)
+        facts, raw = await context.computed(
+            visit, mark, "beliefs", slow=True, at=at, imagined=imagined
+        )
     shape = (len(facts["layers"]), *facts["shape"])
     return facts, np.frombuffer(raw, "<f4").reshape(shape)
 
@@ -197,11 +221,12 @@ async def beliefs(
     if_none_match: IfNoneMatch = None,
 ) -> Any:
     """Maps of all cells: chance of target, doubt, expected content, the terms of the score."""
-    facts, tables = await _beliefs(context, visit, at)
+    names = None if layers is None else layers.split(",")
+    facts, tables = await _beliefs(context, visit, at, names is None or not set(names) <= DECIDED)
     etag = f'"{facts["hash"]}"'
     if same := not_modified(if_none_match, etag):
         return same
-    wanted = facts["layers"] if layers is None else [_known(facts, n) for n in layers.split(",")]
+    wanted = facts["layers"] if names is None else [_known(facts, name) for name in names]
 
     def rows() -> dict[str, Any]:
         found = {name: tables[facts["layers"].index(name)] for name in wanted}
@@ -249,7 +274,7 @@ async def belief_map(
     if_none_match: IfNoneMatch = None,
 ) -> Response:
     """A map, one pixel per cell, coloured from ``low`` to ``high``."""
-    facts, tables = await _beliefs(context, visit, at)
+    facts, tables = await _beliefs(context, visit, at, layer not in DECIDED)
     etag = f'"{facts["hash"]}"'
     table = tables[facts["layers"].index(_known(facts, layer))]
     if same := not_modified(if_none_match, etag):
@@ -275,7 +300,7 @@ async def belief_tile(
     if_none_match: IfNoneMatch = None,
 ) -> Response:
     """A tile of 256 pixels of a map; outside the area it is transparent."""
-    facts, tables = await _beliefs(context, visit, at)
+    facts, tables = await _beliefs(context, visit, at, layer not in DECIDED)
     etag = f'"{facts["hash"]}"'
     table = tables[facts["layers"].index(_known(facts, layer))]
     if same := not_modified(if_none_match, etag):

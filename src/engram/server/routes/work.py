@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable
-from pathlib import Path, PurePath
-from typing import Annotated, Any
+from collections.abc import Callable, Sequence
+from pathlib import PurePath
+from typing import Annotated, Any, Literal
 
 from fastapi import File, Form, Response, UploadFile
 
@@ -25,6 +24,8 @@ from engram.server.context import (
     one_key,
 )
 from engram.server.routing import router
+
+FILES = (".csv", ".tsv", ".txt", ".json", ".npz", ".gpx", ".geojson")
 
 work = router("/campaigns/{name}", ["work"])
 
@@ -89,9 +90,11 @@ async def tell(
 ) -> Any:
     """Record one measurement, whether the cell was asked for or not."""
     by, given = visit.name_for(body.by), one_key(body.key, key)
+    await check_photos(context, visit, [body])
 
     def request(campaign: Campaign) -> Any:
-        return campaign.tell_many([_observation(campaign, body, "")], by=by, key=given)
+        observation = _observation(campaign, body, "")
+        return campaign.tell_many([observation], by=by, key=given, facts=[_beside(body)])
 
     return await record(context, visit, if_match, request, response)
 
@@ -107,11 +110,13 @@ async def tell_many(
 ) -> Any:
     """Record several measurements, all of them or none."""
     by, given = visit.name_for(body.by), one_key(body.key, key)
+    await check_photos(context, visit, body.items)
 
     def request(campaign: Campaign) -> Any:
         labels = [f"item {i}: " for i in range(1, len(body.items) + 1)]
         items = [_observation(campaign, o, at) for o, at in zip(body.items, labels, strict=True)]
-        return campaign.tell_many(items, by=by, key=given, labels=labels)
+        facts = [_beside(item) for item in body.items]
+        return campaign.tell_many(items, by=by, key=given, labels=labels, facts=facts)
 
     return await record(context, visit, if_match, request, response)
 
@@ -121,31 +126,55 @@ async def tell_file(
     visit: TheVisit,
     context: TheContext,
     response: Response,
-    file: Annotated[UploadFile, File(description="CSV, JSON or NPZ.")],
+    file: Annotated[UploadFile, File(description="CSV, JSON, NPZ, GPX or GeoJSON.")],
     by: Annotated[str | None, Form(max_length=200)] = None,
     key: Annotated[str | None, Form(min_length=1, max_length=200)] = None,
+    crs: Annotated[str, Form(max_length=200)] = "",
+    combine: Annotated[Literal["any", "share", "mean"], Form()] = "any",
+    fix: Annotated[bool, Form()] = False,
     if_match: IfMatch = None,
     key_header: KeyHeader = None,
 ) -> Any:
     """Record the measurements of a file, all of them or none."""
-    who, given, data = visit.name_for(by), one_key(key, key_header), await file.read()
-    suffix = _suffix(file.filename or "")
+    facts, _ = await context.workers.do(
+        "tell_file",
+        visit.row.name,
+        visit.row.uid,
+        blob=await file.read(),
+        suffix=suffix_of(file.filename or "", FILES, "of measurements"),
+        by=visit.name_for(by),
+        key=one_key(key, key_header),
+        crs=crs,
+        combine=combine,
+        fix=fix,
+        via=visit.account.name,
+        head=expected_head(if_match),
+    )
+    context.written(visit)
+    response.headers["ETag"] = f'"{facts["head"]}"'
+    return facts
 
-    def request(campaign: Campaign) -> Any:
-        with tempfile.TemporaryDirectory(prefix="engram-") as folder:
-            path = Path(folder) / f"upload{suffix}"
-            path.write_bytes(data)
-            return campaign.tell_file(path, by=who, key=given)
 
-    return await record(context, visit, if_match, request, response)
-
-
-def _suffix(name: str) -> str:
+def suffix_of(name: str, known: tuple[str, ...], what: str) -> str:
     """The ending of an upload's name; nothing else of that name is used."""
     suffix = PurePath(name.replace("\\", "/")).suffix.lower()
-    if suffix not in (".csv", ".json", ".npz"):
-        raise InputError(f"file {shown(name)}: give a .csv, .json or .npz file of measurements")
+    if suffix not in known:
+        raise InputError(f"file {shown(name)}: give a file {what} ({', '.join(known)})")
     return suffix
+
+
+def _beside(item: schemas.Measurement) -> dict[str, str]:
+    """What is kept in the log with a measurement."""
+    facts = {"note": item.note, "photo": item.photo or ""}
+    return {name: text for name, text in facts.items() if text}
+
+
+async def check_photos(
+    context: Context, visit: Visit, items: Sequence[schemas.Measurement]
+) -> None:
+    """A photo that a measurement names has to be there."""
+    for photo in {item.photo for item in items if item.photo}:
+        await context.desk.run(context.photos.get, visit.row.uid, photo)
 
 
 def _observation(campaign: Campaign, item: schemas.Measurement, label: str) -> Observation:
