@@ -239,7 +239,7 @@ def test_the_tilt_moves_every_particle_by_the_exact_amount(seed: int) -> None:
     stage = reference.stages[-1]
     slope = stage.affine[0]
     shift = np.clip((stage.tilted - stage.own) * slope / max(slope**2, 0.05), -2, 2)
-    one, other = (policy.current().imagined.particles for policy in (tilted, plain))
+    one, other = (policy.believed().beliefs.imagined.particles for policy in (tilted, plain))
     found = (one.images - other.images).flatten(1).numpy()
     exact = bridge(reference, shift, PLAN.steps)
     assert np.abs(exact).max() > 0.05
@@ -252,7 +252,7 @@ def test_the_explanation_is_the_scores_of_the_particles(seed: int) -> None:
     for t in (0, 3, 9):
         policy, stage = policies[t], reference.stages[t]
         scores = policy.current_scores()
-        x = policy.current().imagined.particles.images.flatten(1).double().numpy()
+        x = policy.believed().beliefs.imagined.particles.images.flatten(1).double().numpy()
         squared = (x[:, None] - x[None]) ** 2 / 2
         reward = np.clip(stage.affine[0] * x + stage.affine[1], 0, 1).sum(axis=0)
         likelihood = np.exp(-squared).sum(axis=(0, 1))

@@ -108,8 +108,8 @@ def test_crews_are_kept_apart_by_the_distance_on_the_ground() -> None:
     picks = policy.suggest(1, [(6, 0)], worth=flat)
     assert picks[0].cell == (0, 5)
     beside, below = SLIM.index((6, 1)), SLIM.index((9, 0))  # 2 and 1.5 away
-    only = [SLIM.at(i) for i in range(SLIM.n_cells) if i not in (beside, below)]
-    assert policy.suggest(1, [(6, 0)], exclude=only, worth=flat)[0].cell == (6, 1)
+    only = np.isin(np.arange(SLIM.n_cells), (beside, below))
+    assert policy.suggest(1, [(6, 0)], available=only, worth=flat)[0].cell == (6, 1)
 
 
 def test_a_way_costs_its_length_on_the_ground() -> None:

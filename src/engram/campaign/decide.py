@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from engram.campaign.state import State
 from engram.errors import ExhaustedError
 from engram.grid import Cell
-from engram.policies.base import Policy, Suggestion
+from engram.policies.base import Answer, Policy, Suggestion, best_apart
+from engram.policies.ranking import Offer
 
 SLACK = 1e-9
 """Rounding allowed when costs are added up."""
@@ -33,14 +34,6 @@ def trip_cost(state: State, start: Cell | None) -> NDArray[np.float64]:
     return np.asarray(cost + state.spec.travel * state.grid.geometry.distances(start))
 
 
-def worth(state: State, policy: Policy, wish: Wish) -> NDArray[np.float64]:
-    """(n_cells,) what the cells are ranked by: the total score, or finds per cost."""
-    scores = policy.current_scores()
-    if wish.rank == "score":
-        return scores.total
-    return np.asarray(scores.probability / trip_cost(state, wish.start))
-
-
 def prices(state: State) -> NDArray[np.float64]:
     """(n_cells,) what a measurement of each cell takes from the budget."""
     if state.spec.budget_kind == "cost":
@@ -57,45 +50,76 @@ def check_wish(state: State, wish: Wish, at: float) -> None:
         raise ExhaustedError(_why_not(state, wish.n, enough, at, enough < len(total)))
 
 
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """The cells at one moment, before anything of it is handed out.
+
+    answer    : what the policy makes of them;  worth : (n_cells,) what they are ranked by
+    available : (n_cells,) cells that compete
+    """
+
+    answer: Answer
+    worth: NDArray[np.float64]
+    available: NDArray[np.bool_]
+
+    @property
+    def place(self) -> NDArray[np.intp]:
+        """(n_cells,) 1 for the best available cell, 2 for the next, ..."""
+        shown = np.where(self.available, np.nan_to_num(self.worth, nan=-np.inf), -np.inf)
+        order = np.argsort(-shown, kind="stable")
+        place = np.empty(len(order), np.intp)
+        place[order] = np.arange(1, len(order) + 1)
+        return place
+
+    @property
+    def order(self) -> list[int]:
+        """Available cells from the best to the worst, each by itself (no diversity)."""
+        return [int(i) for i in np.argsort(self.place)[: int(self.available.sum())]]
+
+
+def standing(state: State, policy: Policy, wish: Wish, at: float) -> Standing:
+    """How the cells stand at this moment."""
+    available = state.available(at)
+    payable = available & (prices(state) <= state.budget_left(at) + SLACK)
+    return _standing(state, policy, wish, payable, available, len(state.pending(at)))
+
+
+def _standing(
+    state: State,
+    policy: Policy,
+    wish: Wish,
+    payable: NDArray[np.bool_],
+    available: NDArray[np.bool_],
+    out: int,
+) -> Standing:
+    """Under the rules of the campaign: those of before 2 rank without knowing what is shut."""
+    informed = state.spec.rules >= 2
+    answer = policy.current(Offer(payable.copy(), out)) if informed else policy.current()
+    worth = answer.scores.total
+    if wish.rank != "score":
+        worth = np.asarray(answer.scores.probability / trip_cost(state, wish.start))
+    return Standing(answer, worth, payable if informed else available)
+
+
 def decide(state: State, policy: Policy, wish: Wish, at: float) -> list[Suggestion]:
     """The n cells to hand out at this moment; refuses when budget or cells do not suffice."""
     grid, left = state.grid, state.budget_left(at)
-    available = state.available(at)
-    ranking = worth(state, policy, wish)
-    place = _places(ranking, available)
-    pending = state.pending(at)
-    price = prices(state)
+    available, price = state.available(at), prices(state)
+    place = standing(state, policy, wish, at).place
+    taken = [grid.index(cell) for cell in state.pending(at)]
     picks: list[Suggestion] = []
     for _ in range(wish.n):
-        shut = ~available | (price > left + SLACK)
-        if shut.all():
+        payable = available & (price <= left + SLACK)
+        if not payable.any():
             raise ExhaustedError(_why_not(state, wish.n, len(picks), at, bool(available.any())))
-        best = policy.suggest(
-            1, pending, exclude=[grid.at(int(i)) for i in np.flatnonzero(shut)], worth=ranking
-        )[0]
-        index = grid.index(best.cell)
-        terms = {**best.terms, "worth": float(ranking[index])}
-        picks.append(replace(best, rank=int(place[index]), terms=terms))
-        pending = [*pending, best.cell]
+        now = _standing(state, policy, wish, payable, available, len(taken))
+        index = best_apart(grid, now.worth, payable, taken)
+        best = now.answer.suggestion(grid.at(index), index, int(place[index]))
+        picks.append(replace(best, terms={**best.terms, "worth": float(now.worth[index])}))
+        taken.append(index)
         available[index] = False
         left -= price[index]
     return picks
-
-
-def _places(ranking: NDArray[np.float64], available: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """1 for the best available cell, 2 for the next, ..."""
-    shown = np.where(available, np.nan_to_num(ranking, nan=-np.inf), -np.inf)
-    order = np.argsort(-shown, kind="stable")
-    place = np.empty(len(order), np.intp)
-    place[order] = np.arange(1, len(order) + 1)
-    return place
-
-
-def ranked(state: State, policy: Policy, wish: Wish, at: float) -> list[int]:
-    """Available cells from the best to the worst, each by itself (no diversity)."""
-    available = state.available(at)
-    place = _places(worth(state, policy, wish), available)
-    return [int(i) for i in np.argsort(place, kind="stable")[: int(available.sum())]]
 
 
 def _why_not(state: State, n: int, got: int, at: float, cells: bool) -> str:

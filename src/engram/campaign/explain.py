@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from engram._writing import write_file
 from engram.campaign.answers import Explanation
-from engram.campaign.decide import Wish, ranked, trip_cost
+from engram.campaign.decide import Wish, standing, trip_cost
 from engram.campaign.state import State
 from engram.errors import InputError
 from engram.grid import Grid
@@ -46,7 +46,8 @@ def describe(
     state: State, policy: Policy, picks: list[Suggestion], wish: Wish, at: float
 ) -> list[dict[str, Any]]:
     """One explanation per pick, as JSON: terms, rank, runners-up, expectation, pictures."""
-    view, order = policy.view(), ranked(state, policy, wish, at)
+    view, stand = policy.view(), standing(state, policy, wish, at)
+    order, scores = stand.order, stand.answer.scores
     chosen = {state.grid.index(pick.cell) for pick in picks}
     others = [i for i in order if i not in chosen][:RUNNERS_UP]
     place = {index: position for position, index in enumerate(order, 1)}
@@ -54,8 +55,8 @@ def describe(
         {
             "cell": list(state.grid.at(i)),
             "rank": place[i],
-            "total": float(view.scores.total[i]),
-            "probability": float(view.scores.probability[i]),
+            "total": float(scores.total[i]),
+            "probability": float(scores.probability[i]),
         }
         for i in others
     ]

@@ -28,6 +28,15 @@ PLACE = ("sides", "transform", "crs")
 """Facts of a grid that stand in the log only where they are given."""
 
 
+UNSAID: tuple[tuple[str, Any], ...] = (("area", {}), ("rules", 1))
+"""Terms that stand in the log only where they are something else."""
+
+
+RULES = 2
+"""How a new campaign chooses cells: 1, by policies that are told afterwards which cells are out,
+closed or too dear; 2, by policies that know it when they rank."""
+
+
 LARGEST = 1e12
 """The largest budget, cost of the whole area, or cost of a cell's way: sums of such numbers are
 exact to far below what anybody counts."""
@@ -85,6 +94,7 @@ class Spec:
     lease       : seconds after which an unanswered query is given back; None for never
     stop_yield  : finds per measurement below which the advice is to stop
     version     : of engram, when the campaign was created
+    rules       : how cells are chosen (``RULES``)
     area        : facts of the real place the grid was made of (``geo.area``); none without one
     """
 
@@ -104,6 +114,7 @@ class Spec:
     stop_yield: float = 0.02
     version: str = ""
     area: dict[str, Any] = field(default_factory=dict)
+    rules: int = 1
 
     def __post_init__(self) -> None:
         if self.budget_kind not in BUDGETS:
@@ -132,7 +143,7 @@ class Spec:
         plain = {
             key: value
             for key, value in self.__dict__.items()
-            if key not in ("grid", "crews", "options") and (key != "area" or value)
+            if key not in ("grid", "crews", "options") and (key, value) not in UNSAID
         }
         return {
             **plain,
@@ -151,6 +162,12 @@ class Spec:
             raise NewerError(
                 f"this campaign was written in log format {written!r}; this version of engram "
                 f"reads formats up to {FORMAT}: update engram"
+            )
+        rules = terms.get("rules", 1)
+        if not isinstance(rules, int) or not 1 <= rules <= RULES:
+            raise NewerError(
+                f"this campaign chooses cells by rules {rules!r}; this version of engram knows "
+                f"rules up to {RULES}: update engram"
             )
         known = {item.name for item in fields(cls)}
         more = {name: terms.pop(name) for name in terms.keys() - known}

@@ -13,7 +13,7 @@ from engram.campaign.checks import check_text
 from engram.campaign.engine import Engine
 from engram.campaign.events import Create, Event
 from engram.campaign.fits import check_fits
-from engram.campaign.model import Spec, check_bounds
+from engram.campaign.model import RULES, Spec, check_bounds
 from engram.campaign.state import State
 from engram.campaign.storage import Storage
 from engram.campaign.store import LogStore
@@ -82,6 +82,7 @@ def _checked_spec(
         names = candidates(prior)
         known = [n if memory_path(n).stem == n else str(memory_path(n).resolve()) for n in names]
         memory = {"prior": "+".join(known), "prior_sha256": fingerprint(prior)}
+    terms.setdefault("rules", RULES)
     spec = Spec(grid, budget, choice.name, version=__version__, **memory, **terms)
     check_bounds(spec)
     return spec

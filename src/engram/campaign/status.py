@@ -10,7 +10,7 @@ from engram.campaign.answers import CampaignLine, Outline, Status
 from engram.campaign.campaign import Campaign
 from engram.campaign.companion import spatial_evidence
 from engram.campaign.correction import corrected
-from engram.campaign.decide import SLACK, ranked
+from engram.campaign.decide import SLACK, standing
 from engram.campaign.fitness import Fitness, base_rate_evidence, prior_fitness
 from engram.campaign.model import iso
 from engram.campaign.prospect import Prospect, prospect
@@ -54,7 +54,7 @@ def status(campaign: Campaign, *, level: float = 0.8, ahead: int = NEXT) -> Stat
     if state.spec.budget_kind == "measurements":
         budget, left = int(budget), round(left)
     chances = corrected(seen.probability, seen.forecast, seen.hits)
-    count = _affordable(state, ranked(state, policy, campaign.wish(1), at), at)
+    count = _affordable(state, standing(state, policy, campaign.wish(1), at).order, at)
     rest, soon = (prospect(seen, masses, n, level=level) for n in (count, min(count, ahead)))
     return Status(
         name=campaign.name,

@@ -17,6 +17,7 @@ from engram.grid import Grid
 from engram.observation import Observation, Observations
 from engram.policies.base import Answer, Policy, View
 from engram.policies.lens import lens_for
+from engram.policies.ranking import Offer
 from engram.scores import Scores
 
 if TYPE_CHECKING:
@@ -90,11 +91,11 @@ class Audition(Policy):
         """Label of the memory with the best evidence so far."""
         return max(self.candidates, key=lambda name: self.evidence[name])
 
-    def answer(self) -> Answer:
-        return self.candidates[self.leader].current()
+    def answer(self, offer: Offer) -> Answer:
+        return self.candidates[self.leader].current(offer)
 
     def scores(self) -> Scores:
-        return self.answer().scores
+        return self.current_scores()
 
     def view(self) -> View:
         return self.candidates[self.leader].view()

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from engram.errors import InputError
 from engram.grid import Cell, Grid
 from engram.observation import Observation, Observations
+from engram.policies.ranking import Offer
 from engram.scores import Scores, Terms, best_cells
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class Policy(ABC):
         self.seed = int(seed)
         self.observations = Observations(grid)
         self.log = PolicyLog()
-        self._answer: Answer | None = None
+        self._answer: tuple[Offer, Answer] | None = None
 
     @property
     def t(self) -> int:
@@ -122,8 +123,8 @@ class Policy(ABC):
     def scores(self) -> Scores:
         """Score terms of every cell, given what has been measured."""
 
-    def answer(self) -> Answer:
-        """Scores with what was believed and decided to get them."""
+    def answer(self, offer: Offer) -> Answer:
+        """Scores with what was believed and decided to get them, given what is on offer."""
         return Answer(self.scores())
 
     def learn(self, new: list[Observation]) -> None:  # noqa: B027 (an optional hook)
@@ -142,44 +143,53 @@ class Policy(ABC):
         self.observations = observations
         self._answer = None
 
-    def current(self) -> Answer:
-        """The answer for the present state, computed once."""
-        if self._answer is None:
-            self._answer = self.answer()
-        return self._answer
+    def current(self, offer: Offer | None = None) -> Answer:
+        """The answer for the present state and what can be decided on, computed once.
+
+        Without an offer every cell that is open and unmeasured can be visited.
+        """
+        offer = Offer(self.observations.available) if offer is None else offer
+        if self._answer is None or not self._answer[0].same(offer):
+            self._answer = offer, self.answer(offer)
+        return self._answer[1]
 
     def current_scores(self) -> Scores:
-        """Scores for the present state, computed once."""
+        """Scores for the present state, every cell that is open and unmeasured being available."""
         return self.current().scores
+
+    def believed(self) -> Answer:
+        """An answer for the present state, whatever was on offer: what is believed is the same."""
+        return self.current() if self._answer is None else self._answer[1]
 
     def suggest(
         self,
         n: int = 1,
         pending: Iterable[Cell] = (),
         *,
-        exclude: Iterable[Cell] = (),
+        available: NDArray[np.bool_] | None = None,
         worth: NDArray[np.float64] | None = None,
     ) -> list[Suggestion]:
         """The n best different cells that are open, unmeasured and not pending.
 
-        For n > 1 the neighbourhood of each pick is damped before the next, so that several
-        crews do not stand side by side. ``exclude`` names further cells that may not be
-        picked; ``worth`` (n_cells,) ranks the cells instead of the total score.
+        Each is ranked as if those before it were pending too, and the neighbourhood of pending
+        cells is damped, so that several crews do not stand side by side. ``available`` (n_cells,)
+        leaves out further cells; ``worth`` (n_cells,) ranks the cells instead of the total score.
         """
         if n < 1:
             raise InputError(f"n={n}: ask for at least one cell")
-        available = self.observations.available.copy()
+        free = self.observations.available.copy()
+        if available is not None:
+            free &= available
         taken = [self.grid.index(cell) for cell in pending]
-        available[[*taken, *(self.grid.index(cell) for cell in exclude)]] = False
-        answer = self.current()
-        total = _damped(self.grid, answer.scores.total if worth is None else worth, taken)
+        free[taken] = False
         picks: list[Suggestion] = []
-        while len(picks) < n and available.any():
-            index = best_cells(total, available)[0]
+        while len(picks) < n and free.any():
+            answer = self.current(Offer(free.copy(), len(taken)))
+            ranking = answer.scores.total if worth is None else worth
+            index = best_apart(self.grid, ranking, free, taken)
             picks.append(answer.suggestion(self.grid.at(index), index, len(picks) + 1))
-            available[index] = False
-            if len(picks) < n:
-                total = _damped(self.grid, total, [index])
+            free[index] = False
+            taken.append(index)
         return picks
 
     def checked(self, new: Observation | Iterable[Observation]) -> list[Observation]:
@@ -198,13 +208,20 @@ class Policy(ABC):
         items = self.checked(new)
         for item in items:
             index = self.grid.index(item.cell)
-            p = float(self.current_scores().probability[index])
+            p = float(self.believed().scores.probability[index])
             self.log.forecast.append(p)
             self.log.evidence.append(log_likelihood(float(item.outcome > 0), p))
         for item in items:
             self.observations.add(item)
         self._answer = None
         self.learn(items)
+
+
+def best_apart(
+    grid: Grid, total: NDArray[np.float64], available: NDArray[np.bool_], taken: list[int]
+) -> int:
+    """The best available cell (flat index) away from those that are taken."""
+    return best_cells(_damped(grid, total, taken), available)[0]
 
 
 def _damped(grid: Grid, total: NDArray[np.float64], taken: list[int]) -> NDArray[np.float64]:

@@ -37,7 +37,15 @@ from engram.policies.options import with_options
 from engram.policies.papersearch import PaperSearch, paper_settings
 from engram.policies.particle_terms import Imagined, ParticleTerms
 from engram.policies.process import LookAhead, ProcessBelief, ProcessForecaster, SpreadTies
-from engram.policies.ranking import Foraging, Likely, Progress, Ranker, Ranking, checked_rule
+from engram.policies.ranking import (
+    Foraging,
+    Likely,
+    Offer,
+    Progress,
+    Ranker,
+    Ranking,
+    checked_rule,
+)
 from engram.policies.remembering import MemoryBelief, MemoryForecaster, Remembering
 from engram.scores import Scores
 from engram.symmetry import TURNS
@@ -92,14 +100,21 @@ class EmPtdmSettings:
         return Foraging(self.explore, self.frontier)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Query(Answer):
-    """One answer of the engine: all that was believed before the next outcome."""
+@dataclass(frozen=True, eq=False)
+class Beliefs:
+    """All that was believed before the next outcome."""
 
     memory: MemoryBelief
     process: ProcessBelief
     mixed: MixedBelief
     imagined: Imagined
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Query(Answer):
+    """One answer of the engine, and what it rests on."""
+
+    beliefs: Beliefs
 
 
 class EmPtdm(Policy):
@@ -119,6 +134,7 @@ class EmPtdm(Policy):
     ) -> None:
         super().__init__(grid, budget, seed)
         self.settings = settings
+        self._beliefs: Beliefs | None = None
         self.imagination = Imagination(grid, settings.draws, seed, self.budget)
         self.layers = layers
         self.process = ProcessForecaster(grid, layers=layers)
@@ -136,65 +152,70 @@ class EmPtdm(Policy):
     # -- beliefs and ranking ---------------------------------------------------------------
 
     def scores(self) -> Scores:
-        return self.answer().scores
+        return self.current_scores()
 
-    def answer(self) -> Query:
-        memory = self.memory.belief(self.observations)
-        process = self.process.belief(self.observations)
-        mixed = self.mixture.mixed(*((memory, process) if self.settings.guard else (memory,)))
-        imagined = self.explained.of(memory, self.observations)
+    def answer(self, offer: Offer) -> Query:
+        beliefs = self._beliefs or self._believe()
+        self._beliefs, mixed = beliefs, beliefs.mixed
         weight = alpha(min(self.t, self.budget), self.budget, self.settings.a)
-        eager = self.settings.rule == "paper"
-        terms = imagined.terms() if eager else imagined.terms
-        scores = Scores(mixed.probability, mixed.probability, mixed.doubt, weight, terms)
-        ranking = self._ranking(mixed, process, scores)
-        self.log.evaluations = self.memory.frozen.evaluations
+        eager, terms = self.settings.rule == "paper", beliefs.imagined.terms
+        scores = Scores(
+            mixed.probability, mixed.probability, mixed.doubt, weight, terms() if eager else terms
+        )
+        ranking = self._ranking(beliefs, scores, offer)
         return Query(
             replace(scores, total=ranking.total),
             ranking.why,
             dict(zip(("memory", "process"), mixed.weights.tolist(), strict=False)),
-            memory.tilt if self.settings.h else None,
-            memory=memory,
-            process=process,
-            mixed=mixed,
-            imagined=imagined,
+            beliefs.memory.tilt if self.settings.h else None,
+            beliefs=beliefs,
         )
 
-    def current(self) -> Query:
-        answer = super().current()
+    def _believe(self) -> Beliefs:
+        """What the measurements say, whatever can be visited."""
+        memory = self.memory.belief(self.observations)
+        process = self.process.belief(self.observations)
+        mixed = self.mixture.mixed(*((memory, process) if self.settings.guard else (memory,)))
+        imagined = self.explained.of(memory, self.observations)
+        self.log.evaluations = self.memory.frozen.evaluations
+        return Beliefs(memory, process, mixed, imagined)
+
+    def believed(self) -> Query:
+        answer = super().believed()
         assert isinstance(answer, Query)
         return answer
 
-    def _ranking(self, mixed: MixedBelief, process: ProcessBelief, scores: Scores) -> Ranking:
+    def _ranking(self, beliefs: Beliefs, scores: Scores, offer: Offer) -> Ranking:
         """The rule of the settings, or the look-ahead once the process predicts better."""
-        available = self.observations.available
-        progress = Progress.of(self.observations, self.budget)
+        mixed = beliefs.mixed
+        progress = Progress.of(self.observations, self.budget, offer.out)
         if mixed.weights[0] < 0.5 and not self.layers:
-            return self.look_ahead.order(process, available, progress)
+            return self.look_ahead.order(beliefs.process, offer.available, progress)
         if self.settings.rule == "paper":
             weight, explore, exploit = scores.alpha, scores.exploration, scores.exploitation
             return Ranking(weight * explore + (1 - weight) * exploit, "eq12")
-        return self.ranker.order(mixed, available, progress)
+        return self.ranker.order(mixed, offer.available, progress)
 
     def composite(self) -> Denoiser:
         """Both memories with everything that was measured."""
-        return self.memory.composite(self.current().memory)
+        return self.memory.composite(self.believed().beliefs.memory)
 
     def view(self) -> View:
-        query = self.current()
-        particles = self.imagination.in_range(query.imagined.particles.images)
-        return View(query.scores, query.mixed.content, particles)
+        scores, beliefs = self.current_scores(), self.believed().beliefs
+        particles = self.imagination.in_range(beliefs.imagined.particles.images)
+        return View(scores, beliefs.mixed.content, particles)
 
     # -- learning --------------------------------------------------------------------------
 
     def observe(self, new: Observation | Iterable[Observation]) -> None:
         items = self.checked(new)
         if items:
-            before = self.current()
+            before = self.believed().beliefs
             super().observe(items)
+            self._beliefs = None
             self._learn(before, items)
 
-    def _learn(self, before: Query, new: list[Observation]) -> None:
+    def _learn(self, before: Beliefs, new: list[Observation]) -> None:
         """Everything learns from what was believed before these outcomes."""
         update = self.memory.learn(before.memory, new, self.observations)
         if update is not None:
@@ -218,6 +239,7 @@ class EmPtdm(Policy):
 
     def restore(self, observations: Observations, state: dict[str, Tensor]) -> None:
         super().restore(observations, state)
+        self._beliefs = None
         self.memory.restore(observations, state)
         self.mixture.restore(state["mixture"].numpy())
         self.explained.restore(observations, state)

@@ -15,7 +15,7 @@ from engram.grid import Grid
 from engram.layers import Layers
 from engram.policies.base import Answer, Policy, flat_scores
 from engram.policies.process import LookAhead, ProcessBelief, ProcessForecaster, SpreadTies
-from engram.policies.ranking import Foraging, Progress, Ranker, Ranking
+from engram.policies.ranking import Foraging, Offer, Progress, Ranker, Ranking
 from engram.scores import Scores
 
 ACQUISITIONS = ("lookahead", "ucb", "probability", "foraging")
@@ -60,12 +60,12 @@ class GaussianProcess(Policy):
         self.process, self.ranker = ProcessForecaster(grid, nu, layers), rankers[acquisition]
 
     def scores(self) -> Scores:
-        return self.answer().scores
+        return self.current_scores()
 
-    def answer(self) -> Answer:
+    def answer(self, offer: Offer) -> Answer:
         belief = self.process.belief(self.observations)
-        progress = Progress.of(self.observations, self.budget)
-        ranking = self.ranker.order(belief, self.observations.available, progress)
+        progress = Progress.of(self.observations, self.budget, offer.out)
+        ranking = self.ranker.order(belief, offer.available, progress)
         scores = flat_scores(self.grid, belief.probability, ranking.total, belief.doubt)
         return Answer(scores, ranking.why)
 

@@ -19,6 +19,7 @@ from engram.grid import Grid
 from engram.memory.layers import PRESENCE, layered
 from engram.observation import Observation, Observations
 from engram.policies.base import Answer, Policy, PolicyLog, View
+from engram.policies.ranking import Offer
 from engram.scores import Scores
 
 if TYPE_CHECKING:
@@ -109,11 +110,11 @@ class Lensed(Policy):
     def log(self, value: PolicyLog) -> None:
         self.inner.log = value
 
-    def answer(self) -> Answer:
-        return self.inner.current()
+    def answer(self, offer: Offer) -> Answer:
+        return self.inner.current(offer)
 
     def scores(self) -> Scores:
-        return self.answer().scores
+        return self.current_scores()
 
     def observe(self, new: Observation | Iterable[Observation]) -> None:
         items = self.checked(new)

@@ -35,7 +35,7 @@ from engram.policies.imagination import DrawPlan, Imagination
 from engram.policies.lessons import LESSONS, Lessons
 from engram.policies.outcome_h import PATIENCE, RECENT
 from engram.policies.process import ProcessForecaster
-from engram.policies.ranking import Foraging, Likely, Progress, Ranker, Ranking, checked_rule
+from engram.policies.ranking import Foraging, Likely, Offer, Progress, Ranker, Ranking, checked_rule
 from engram.reward import make_reward, presence_prior
 from engram.scores import Scores, normalised, paper_scores
 
@@ -166,9 +166,9 @@ class PaperSearch(Policy):
         return self.imagination if self._trusted else self._alone
 
     def scores(self) -> Scores:
-        return self.answer().scores
+        return self.current_scores()
 
-    def answer(self) -> Answer:
+    def answer(self, offer: Offer) -> Answer:
         known = self.imagination.evidence(self.observations).known
         self.imagination.imagine(self.denoiser(known), self.observations)
         if self._judged:
@@ -179,7 +179,7 @@ class PaperSearch(Policy):
         scores = self._score(self._in_use.particles, weight)
         if self._process is not None:
             scores = replace(scores, doubt=self._process.belief(self.observations).doubt)
-        ranking = self._ranking(scores)
+        ranking = self._ranking(scores, offer)
         return Answer(replace(scores, total=ranking.total), ranking.why)
 
     def _imagine_alone(self) -> None:
@@ -194,18 +194,18 @@ class PaperSearch(Policy):
     def _alpha(self) -> float:
         return alpha(min(self.t, self.budget), self.budget, self.settings.a)
 
-    def _ranking(self, scores: Scores) -> Ranking:
+    def _ranking(self, scores: Scores, offer: Offer) -> Ranking:
         """Cells by Eq. 11, Eq. 12 or another rule."""
-        available = self.observations.available
         if self.settings.rule == "paper" and self.settings.exploit_only:
             return Ranking(scores.exploitation, "eq11")
         if self.settings.rule == "paper" and self.settings.scale == "normalised":
-            return Ranking(normalised(scores, available), "eq12-normalised")
+            return Ranking(normalised(scores, offer.available), "eq12-normalised")
         if self.settings.rule == "paper":
             return Ranking(scores.total, "eq12")
         rule: Ranker[Belief] = Likely() if self._process is None else Foraging()
         belief = Belief(probability=scores.probability, doubt=scores.doubt)
-        return rule.order(belief, available, Progress.of(self.observations, self.budget))
+        progress = Progress.of(self.observations, self.budget, offer.out)
+        return rule.order(belief, offer.available, progress)
 
     def _score(self, particles: Tensor, weight: float) -> Scores:
         cells = self.imagination.cells(particles)

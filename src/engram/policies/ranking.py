@@ -44,20 +44,22 @@ class Progress:
     """How far a search is.
 
     finds : measurements that found target;  t : measurements taken;  budget : all of them
+    out   : measurements that are promised to cells already
     """
 
     finds: int
     t: int
     budget: int
+    out: int = 0
 
     @classmethod
-    def of(cls, observations: Observations, budget: int) -> Progress:
-        return cls(int((observations.outcomes > 0).sum()), len(observations), budget)
+    def of(cls, observations: Observations, budget: int, out: int = 0) -> Progress:
+        return cls(int((observations.outcomes > 0).sum()), len(observations), budget, out)
 
     @property
     def left(self) -> int:
-        """Measurements that can still be taken."""
-        return self.budget - self.t
+        """Measurements that can still be decided on."""
+        return self.budget - self.t - self.out
 
     @property
     def rate(self) -> float:
@@ -67,6 +69,22 @@ class Progress:
     @property
     def last(self) -> bool:
         return 0 < self.left <= LAST
+
+
+@dataclass(frozen=True, eq=False)
+class Offer:
+    """What can be decided on now.
+
+    available : (n_cells,) cells that can be visited: open, unmeasured, with nobody on the way,
+        and within the budget
+    out       : cells that somebody is on the way to
+    """
+
+    available: NDArray[np.bool_]
+    out: int = 0
+
+    def same(self, other: Offer) -> bool:
+        return self.out == other.out and np.array_equal(self.available, other.available)
 
 
 @dataclass(frozen=True, eq=False)

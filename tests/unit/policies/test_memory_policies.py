@@ -205,7 +205,7 @@ def test_particles_are_renewed_after_ten_measurements_however_they_come(
     for row in range(1, 11):
         policy.suggest()
         assert isinstance(policy, EmPtdm)
-        drawn.append(policy.current().imagined.particles.at)
+        drawn.append(policy.believed().beliefs.imagined.particles.at)
         policy.observe([task.measure((row, col)) for col in (3, 8)])
     assert drawn == [0, 0, 0, 0, 0, 11, 11, 11, 11, 11]
 

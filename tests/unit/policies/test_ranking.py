@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from engram import Grid, InputError, Task, make_policy, simulate
+from engram.observation import Observation
 from engram.policies.forecast import Belief
 from engram.policies.imagination import DrawPlan
 from engram.policies.ranking import Foraging, Progress
@@ -83,3 +84,31 @@ def test_every_policy_with_a_memory_takes_every_rule(name: str) -> None:
     assert traces["paper"].cells != traces["foraging"].cells
     with pytest.raises(InputError, match="rule='best': choose one of paper"):
         make_policy(name, Grid(8, 8), 5, memory=memory, rule="best")
+
+
+def test_cells_that_are_out_are_known_before_cells_are_ranked() -> None:
+    """One cell is likely; while a crew is there, no cell is worth following, so doubt counts."""
+    grid = Grid(8, 8)
+    policy = make_policy("gp", grid, 40, acquisition="foraging")
+    zeros = [(r, c) for r in range(8) for c in range(8) if (r + c) % 2 and r + c > 5]
+    policy.observe([Observation.checked(grid, cell, [[0.0]], 0.0) for cell in zeros])
+    policy.observe([Observation.checked(grid, cell, [[1.0]], 1.0) for cell in ((0, 0), (0, 2))])
+    first = policy.suggest()[0]
+    assert (first.rule, first.cell) == ("likely", (0, 1))
+    only = np.zeros(64, bool)
+    only[[grid.index((0, 1)), grid.index((7, 7)), grid.index((3, 3))]] = True
+    second = policy.suggest(1, pending=[(0, 1)], available=only)[0]
+    assert second.rule == "frontier"
+    both = policy.suggest(2, available=only)
+    assert [pick.cell for pick in both] == [(0, 1), second.cell]
+    assert [pick.rule for pick in both] == ["likely", "frontier"]
+    assert policy.suggest()[0] == first  # asking changes nothing
+
+
+def test_measurements_that_are_out_are_no_longer_to_be_decided_on() -> None:
+    assert Progress(0, 10, 30, out=5).left == 15
+    assert not Progress(0, 10, 30, out=5).last
+    assert Progress(0, 10, 30, out=13).last
+    policy = make_policy("gp", Grid(6, 6), 9, acquisition="foraging")
+    assert policy.suggest()[0].rule == "frontier"
+    assert policy.suggest(1, pending=[(0, 0), (5, 5)])[0].rule == "last"
