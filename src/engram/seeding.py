@@ -25,6 +25,7 @@ STREAMS = {
     "train": 5,
     "task": 6,
     "refresh": 8,
+    "dream": 9,
 }
 
 

@@ -21,7 +21,7 @@ from engram.memory.layers import MAP
 from engram.memory.permanent import PermanentMemory
 from engram.memory.transient import AdaptPlan
 from engram.pacing import UpdateSchedule
-from engram.policies import POLICIES, PRESETS, Policy, emptdm
+from engram.policies import POLICIES, PRESETS, Policy, emptdm, outlines
 from engram.policies.imagination import DrawPlan
 from engram.policies.papersearch import PaperSettings, paper_settings
 from engram.scores import NAMES
@@ -40,6 +40,7 @@ H_PAPER = {"schedule": SCHEDULE, "adapt": ADAPT}
 VARIANTS: list[tuple[str, str, dict[str, Any]]] = [
     ("em-ptdm", "default", {"rule": "paper", **H}),
     ("em-ptdm", "default", {"guard": False, "views": 1, "every": 3, **H}),
+    ("em-ptdm", "default", {"dreams": 9, "dream_steps": 2, **H}),
     ("em-ptdm", "paper", {"rollback": True, **H_PAPER}),
     ("em-ptdm", "paper", {"lesson": "joint", "trajectory": "shared", **H_PAPER}),
     ("em-ptdm", "paper", {"guidance": "amortised", **H_PAPER}),
@@ -56,7 +57,7 @@ def cases() -> list[Any]:
     plain: list[tuple[str, str, dict[str, Any]]] = []
     for name, spec in POLICIES.items():
         for preset in PRESETS if spec.needs_memory else PRESETS[:1]:
-            learns = {"default": H, "paper": H_PAPER}[preset] if name == "em-ptdm" else {}
+            learns = (H_PAPER if preset == "paper" else H) if name == "em-ptdm" else {}
             plain.append((name, preset, learns))
     named = [(case, f"{case[0]}-{case[1]}") for case in plain]
     for case in VARIANTS:
@@ -80,7 +81,7 @@ def made(name: str, preset: str, options: dict[str, Any], grid: Grid, memory: An
     if POLICIES[name].needs_memory:
         given["memory"] = memory or tiny_memory(1, size=grid.height)
         if name != "auto":
-            given.setdefault("draws", FEW if preset == "default" else PAPER)
+            given.setdefault("draws", PAPER if preset == "paper" else FEW)
     return make_policy(name, grid, BUDGET, seed=3, preset=preset, **given)
 
 
@@ -132,6 +133,15 @@ def _brief_paper_preset(monkeypatch: pytest.MonkeyPatch) -> None:
         return replace(settings, draws=draws, adapt=ADAPT, schedule=SCHEDULE)
 
     monkeypatch.setattr(emptdm, "paper_settings", brief)
+
+
+@pytest.fixture(autouse=True)
+def _early_dreams(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Searches of a few measurements dream too."""
+    monkeypatch.setattr(emptdm, "FIRST_DREAM", 2)
+    monkeypatch.setattr(emptdm, "DREAMS", 2)
+    monkeypatch.setattr(outlines, "LEAST_FINDS", 1)
+    monkeypatch.setattr(outlines, "LOOSE", 100.0)
 
 
 ways = pytest.mark.parametrize("way", list(BATCHES))

@@ -46,7 +46,7 @@ def run(
         str | None, typer.Option(help="Budgets to report (default: the suite's).")
     ] = None,
     seeds: Annotated[int, typer.Option(help="Trials per task, seeds 0 to K-1.")] = 1,
-    preset: Annotated[str, typer.Option(help="default or paper.")] = "default",
+    preset: Annotated[str, typer.Option(help="default, thorough or paper.")] = "default",
     prior: Annotated[str, typer.Option(help="Permanent memory: name or file.")] = DEFAULT_MEMORY,
     workers: Annotated[
         int | None, typer.Option(help="Processes of one thread each (default: the cores).")

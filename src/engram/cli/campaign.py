@@ -81,7 +81,7 @@ def create(
     policy: Annotated[
         str | None, typer.Option(help="Search policy, like gp or em-ptdm\\[h=off,a=5].")
     ] = None,
-    preset: Annotated[str, typer.Option(help="'default' or 'paper'.")] = "default",
+    preset: Annotated[str, typer.Option(help="'default', 'thorough' or 'paper'.")] = "default",
     seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
     lease: Lease = None,
     rank: Annotated[str, typer.Option(help="Rank by 'score' or 'per-cost'.")] = "score",

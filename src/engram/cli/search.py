@@ -31,7 +31,7 @@ def search(
     ] = None,
     cell: Annotated[str, typer.Option(help="Pixels of a cell, H,W.")] = "1,1",
     prior: Annotated[str, typer.Option(help="Permanent memory: name or file.")] = DEFAULT_MEMORY,
-    preset: Annotated[str, typer.Option(help="default or paper.")] = "default",
+    preset: Annotated[str, typer.Option(help="default, thorough or paper.")] = "default",
     seed: Annotated[int, typer.Option(help="Seed of the policy.")] = 0,
     size: Annotated[
         str | None,

@@ -82,7 +82,7 @@ _OURS: dict[str, PolicySpec] = {
 
 POLICIES: Registry[PolicySpec] = Registry("policy", "engram.policies", _spec_of, _OURS)
 
-PRESETS = ("default", "paper")
+PRESETS = ("default", "thorough", "paper")
 
 
 def make_policy(
@@ -99,9 +99,9 @@ def make_policy(
     """Build a policy by name.
 
     ``memory`` is required by the policies that imagine; of several, the one that explains the
-    first measurements best is kept. ``preset`` is 'default' or 'paper'; further options go to
-    the policy and are refused when it does not know them. A memory that takes no measurements
-    runs the 'paper' preset in any case, which a :class:`engram.PresetWarning` says.
+    first measurements best is kept. ``preset`` is 'default', 'thorough' or 'paper'; further
+    options go to the policy and are refused when it does not know them. A memory that takes no
+    measurements runs the 'paper' preset in any case, which a :class:`engram.PresetWarning` says.
 
     ``layers`` are what is known of every cell beforehand; a policy that has no use for them
     (``takes_layers``) refuses them.

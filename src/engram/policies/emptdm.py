@@ -30,6 +30,14 @@ from engram.memory.permanent import PermanentMemory
 from engram.observation import Observation, Observations
 from engram.pacing import UpdateSchedule, alpha
 from engram.policies.base import Answer, Policy, View, log_likelihood
+from engram.policies.dreaming import (
+    DREAMS,
+    FIRST_DREAM,
+    Dreaming,
+    DreamingForecaster,
+    dreamable,
+)
+from engram.policies.dreams import DreamPlan
 from engram.policies.forecast import Belief
 from engram.policies.imagination import DrawPlan, Imagination
 from engram.policies.mixing import EvidenceMixture, MixedBelief
@@ -66,6 +74,8 @@ class EmPtdmSettings:
     a        : factor of alpha(B) (appendix G): decides under rule ``paper``, explains otherwise
     every    : measurements between two refreshes of the particles (1 under rule ``paper``)
     sigma    : sigma_x of Eq. 9, in model units
+    dreams   : how often a copy of the memory learns from dreams (``dreaming``), 0 = never
+    dream_steps : training steps of each of these
     """
 
     h: bool = True
@@ -78,6 +88,8 @@ class EmPtdmSettings:
     frontier: float | None = None
     every: int = 10
     sigma: float = 1.0
+    dreams: int = 0
+    dream_steps: int = 60
     schedule: UpdateSchedule = field(
         default_factory=lambda: UpdateSchedule(updates=50, first=8, stretch=True)
     )
@@ -92,7 +104,13 @@ class EmPtdmSettings:
         if self.every < 1:
             raise InputError(f"every={self.every}: give at least 1")
         checked_rule(self.rule)
-        _ = self.foraging
+        _ = self.foraging, self.dreaming
+
+    @property
+    def dreaming(self) -> Dreaming:
+        """When and how much is dreamt."""
+        schedule = UpdateSchedule(updates=self.dreams, first=FIRST_DREAM)
+        return Dreaming(DreamPlan(steps=self.dream_steps), schedule)
 
     @property
     def foraging(self) -> Foraging:
@@ -140,7 +158,12 @@ class EmPtdm(Policy):
         self.process = ProcessForecaster(grid, layers=layers)
         updates = frozenset(settings.schedule.times(budget) if settings.h else ())
         plan = Remembering(settings.h, settings.strength, updates, settings.views)
-        self.memory = MemoryForecaster(memory, self.imagination, self.process, plan)
+        parts = (memory, self.imagination, self.process, plan)
+        self.memory = (
+            DreamingForecaster(*parts, settings.dreaming, budget)
+            if settings.dreams
+            else MemoryForecaster(*parts)
+        )
         self.mixture = EvidenceMixture(grid, count=2 if settings.guard else 1)
         self.look_ahead = LookAhead(SpreadTies(grid, self.seed))
         self.ranker: Ranker[Belief] = (
@@ -177,7 +200,7 @@ class EmPtdm(Policy):
         process = self.process.belief(self.observations)
         mixed = self.mixture.mixed(*((memory, process) if self.settings.guard else (memory,)))
         imagined = self.explained.of(memory, self.observations)
-        self.log.evaluations = self.memory.frozen.evaluations
+        self.log.evaluations = self.memory.evaluations
         return Beliefs(memory, process, mixed, imagined)
 
     def believed(self) -> Query:
@@ -230,6 +253,16 @@ class EmPtdm(Policy):
         for name, p in stages.items():
             kept = self.log.stages.setdefault(name, [])
             kept += [log_likelihood(float(o.outcome > 0), p[self.grid.index(o.cell)]) for o in new]
+        self._dream(new)
+
+    def _dream(self, new: list[Observation]) -> None:
+        """Learn from dreams where that is due."""
+        memory = self.memory
+        if not isinstance(memory, DreamingForecaster) or not memory.is_due(new, self.observations):
+            return
+        update = memory.dream(self.observations, self.seed)
+        if update is not None:
+            self.log.updates.append(update)
 
     # -- keeping state ---------------------------------------------------------------------
 
@@ -279,5 +312,11 @@ def em_ptdm(
             )
         settings = with_options(replace(paper_settings(preset, memory), h=True), **options)
         return PaperSearch(grid, budget, seed, memory=memory, name="em-ptdm", settings=settings)
-    chosen = with_options(EmPtdmSettings(), **options)
+    dreams = DREAMS if preset == "thorough" and dreamable(memory) else 0
+    chosen = with_options(EmPtdmSettings(dreams=dreams), **options)
+    if chosen.dreams and not dreamable(memory):
+        raise InputError(
+            f"dreams={chosen.dreams}: memory {memory.card.name!r} does not dream, it is no network "
+            "of engram's that sees one channel; give dreams=0 or choose another (engram prior list)"
+        )
     return EmPtdm(grid, budget, seed, memory=memory, settings=chosen, layers=layers)

@@ -85,8 +85,15 @@ class MemoryForecaster:
         self.transient = OutcomeTransform(self.grid, plan.strength, habits_for(layers))
 
     def belief(self, observations: Observations) -> MemoryBelief:
-        mean = self._posterior_mean(evidence_of(observations))
-        own = self.reward.predict(self.imagination.cells(mean)[0])
+        mean = self.posterior_mean(self.frozen, evidence_of(observations))
+        return self.believed(mean, self.target(mean), observations)
+
+    def target(self, mean: Tensor) -> Array:
+        """(n_cells,) probability of target where the area is expected to be ``mean``."""
+        return self.reward.predict(self.imagination.cells(mean)[0])
+
+    def believed(self, mean: Tensor, own: Array, observations: Observations) -> MemoryBelief:
+        """The belief of memories that expect ``mean`` (1, C, H, W) and targets by ``own``."""
         spatial = self.spatial.belief(observations)
         beside = (spatial.probability, spatial.doubt)
         features = self.transient.features(own, beside, observations)
@@ -98,15 +105,25 @@ class MemoryForecaster:
             features=features,
         )
 
-    def _posterior_mean(self, evidence: Evidence) -> Tensor:
+    def posterior_mean(self, denoiser: Denoiser, evidence: Evidence) -> Tensor:
         """(1, C, H, W) by one evaluation, averaged over symmetries."""
         if self.plan.views == 1 or self.grid.height != self.grid.width:
-            return self.imagination.mean(self.frozen, evidence)
+            return self.imagination.mean(denoiser, evidence)
         parts = (evidence.values, evidence.mask, evidence.sigma)
         views = Evidence(*(torch.cat([turned(p, k) for k in range(TURNS)]) for p in parts))
-        means = self.imagination.mean(self.frozen, views)
+        means = self.imagination.mean(denoiser, views)
         back = [turned_back(means[k : k + 1], k) for k in range(TURNS)]
         return torch.cat(back).mean(dim=0, keepdim=True)
+
+    @property
+    def evaluations(self) -> float:
+        """Evaluations of the network so far."""
+        return self.frozen.evaluations
+
+    @property
+    def imagining(self) -> CountedDenoiser:
+        """The memory that samples are drawn from."""
+        return self.frozen
 
     # -- samples ---------------------------------------------------------------------------
 
@@ -114,12 +131,12 @@ class MemoryForecaster:
         """Both memories as one denoiser: h's change of the outcome, as a change of content."""
         tilt = belief.tilt
         if not tilt.any():
-            return self.frozen
+            return self.imagining
         weights = self.reward.weights
         per_unit = weights / max(float(weights @ weights), 0.05)
         table = np.stack([self.grid.pixels(tilt.astype(np.float32)) * w for w in per_unit])
         shift = torch.from_numpy(np.clip(table, -2, 2).astype(np.float32))[None]
-        return ShiftedDenoiser(self.frozen, shift)
+        return ShiftedDenoiser(self.imagining, shift)
 
     # -- learning --------------------------------------------------------------------------
 
