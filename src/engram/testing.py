@@ -22,6 +22,7 @@ from torch import Tensor
 from engram.memory.card import Card
 from engram.memory.denoiser import (
     SIGMA_REF,
+    CosineSchedule,
     Estimate,
     Known,
     NetworkDenoiser,
@@ -133,7 +134,7 @@ class ExactDenoiser:
 
     def __init__(self, prior: Gaussian | Enumerated, *, conditioned: bool = False) -> None:
         self.prior, self.conditioned = prior, conditioned
-        self.schedule = Schedule()
+        self.schedule: Schedule = CosineSchedule()
 
     def estimate(self, x_t: Tensor, t: Tensor, known: Known | None = None) -> Estimate:
         tt = per_sample(t, x_t)

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from engram.memory.denoiser import (
     SIGMA_REF,
+    CosineSchedule,
     Known,
-    Schedule,
     noise_to_weight,
     per_sample,
 )
 from engram.testing import tiny_memory
 
-SCHEDULE = Schedule()
+SCHEDULE = CosineSchedule()
 
 
 @given(st.floats(0, 1))

@@ -17,6 +17,7 @@ from engram.campaign.kriging import moments
 from engram.campaign.model import Spec, canonical
 from engram.campaign.state import State
 from engram.geometry import Geometry
+from engram.memory.layers import PRESENCE
 from engram.policies import make_policy
 from engram.policies.lens import Lens
 from engram.policies.outcome_h import RINGS, OutcomeTransform
@@ -84,10 +85,10 @@ def test_sides_say_more_than_pixels() -> None:
 
 
 def test_a_lens_keeps_the_shape_of_the_cells() -> None:
-    seen = Lens(SLIM, ("presence",)).grid
+    seen = Lens(SLIM, PRESENCE).grid
     assert seen.cell == (1, 1)
     assert seen.geometry == SLIM.geometry
-    again = Lens(replace(SLIM, sides=(3, 1)), ("presence",)).grid
+    again = Lens(replace(SLIM, sides=(3, 1)), PRESENCE).grid
     assert again.geometry.height == pytest.approx(np.sqrt(3))
 
 

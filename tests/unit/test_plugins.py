@@ -29,7 +29,7 @@ PARTS = """
     import numpy as np
     from engram.bench.suites import Suite
     from engram.grid import Grid
-    from engram.memory.denoiser import Estimate, Schedule
+    from engram.memory.denoiser import Estimate, CosineSchedule
     from engram.policies.base import Policy, flat_scores
     from engram.tasks.base import Task
     from engram.tasks.sets import TaskSet
@@ -63,7 +63,7 @@ PARTS = """
     class Flat:
         '''A denoiser that has read one number and imagines nothing else.'''
 
-        schedule, conditioned = Schedule(), True
+        schedule, conditioned = CosineSchedule(), True
 
         def __init__(self, level):
             self.level = level

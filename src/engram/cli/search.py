@@ -33,6 +33,9 @@ def search(
     prior: Annotated[str, typer.Option(help="Permanent memory: name or file.")] = DEFAULT_MEMORY,
     preset: Annotated[str, typer.Option(help="default, thorough or paper.")] = "default",
     seed: Annotated[int, typer.Option(help="Seed of the policy.")] = 0,
+    device: Annotated[
+        str, typer.Option(help="Where the prior's network runs: cpu, cuda or mps.")
+    ] = "cpu",
     size: Annotated[
         str | None,
         typer.Option(
@@ -62,13 +65,12 @@ def search(
     choice = PolicyChoice.parse(policy, preset=preset, prior=prior)
     card = next(iter(read_cards(choice.prior).values()))
     pair = common.parse_pair(cell, "cell")
-    channels = 3 if "red" in card.layers else 1 if card.layers else card.channels
     raster = raster_task(
         image,
         target=target,
         above=above,
         cell=pair,
-        channels=channels,
+        channels=card.area_channels,
         limit=(2 * card.height, 2 * card.width),
         size=None if size is None else common.parse_pair(size, "size"),
     )
@@ -76,7 +78,7 @@ def search(
     budget = max(1, len(task.grid.open_cells) // 4) if budget is None else budget
     task.grid.check_budget(budget)
     set_threads()
-    built = choice.build(task, budget, seed)
+    built = choice.build(task, budget, seed, device)
     for note in raster.notes:
         printing.remark(note)
     with common.keeps("nothing was written"):

@@ -9,7 +9,7 @@ from typing import Any, get_origin, get_type_hints
 
 from engram._files import read_json
 from engram.errors import InputError, WeightsError, shown
-from engram.memory.layers import checked_layers
+from engram.memory.layers import LayerSet
 
 FORMAT = "engram-memory-1"
 LARGEST = 2**16
@@ -45,9 +45,17 @@ class Card:
     recipe: str = ""
     format: str = FORMAT
     history: list[dict[str, Any]] = field(default_factory=list)
-    layers: tuple[str, ...] = ()
+    layers: LayerSet = field(default_factory=LayerSet)
     seen: str = ""
     kind: str = "unet"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "layers", LayerSet(self.layers))
+
+    @property
+    def area_channels(self) -> int:
+        """Channels of an area it can search: those it imagines, or of what its layers show."""
+        return self.layers.channels if self.layers else self.channels
 
     @property
     def conditioned(self) -> bool:
@@ -98,7 +106,7 @@ class Card:
             )
         try:
             low, high = data["range"]
-            layers = checked_layers(data.get("layers", ()))
+            layers = LayerSet.checked(data.get("layers", ()))
             card = cls(**{**data, "range": (low, high), "layers": layers})
             card._check()
         except (TypeError, KeyError, ValueError) as error:

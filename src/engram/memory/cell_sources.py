@@ -18,7 +18,7 @@ from torch import Tensor
 from engram.errors import InputError
 from engram.grid import Grid
 from engram.memory import scenes
-from engram.memory.layers import MAP, PHOTO, layered
+from engram.memory.layers import MAP, PHOTO, LayerSet
 
 Array = NDArray[np.float32]
 
@@ -37,7 +37,7 @@ OBJECTS: tuple[tuple[scenes.Family, float], ...] = (
 class CellSource:
     """Areas of cells with the layers of a card; subclasses define ``_area``."""
 
-    layers: tuple[str, ...]
+    layers: LayerSet
 
     def __init__(self, images: NDArray[np.uint8], cell: int, description: str) -> None:
         count, height, width = images.shape[:3]
@@ -84,13 +84,13 @@ class CellSource:
         """Picture (C, H, W) and target (H, W) -> layers (L, rows, cols)."""
         contents = np.moveaxis(self.grid.cells_of(picture), 0, 1)
         outcomes = self.grid.cells_of(target).mean(axis=(1, 2))
-        return layered(contents, outcomes, self.layers).T.reshape(self.shape)
+        return self.layers.seen(contents, outcomes).T.reshape(self.shape)
 
 
 class MapSource(CellSource):
     """Maps of counts (n, H, W): target is wherever something was counted."""
 
-    layers: tuple[str, ...] = MAP
+    layers: LayerSet = MAP
 
     def _area(self, rng: np.random.Generator, picture: Array) -> Array:
         return self._layers(picture, (picture[0] > 0).astype(np.float32))
@@ -99,7 +99,7 @@ class MapSource(CellSource):
 class PhotoSource(CellSource):
     """Photographs (n, H, W, 3) with invented targets."""
 
-    layers: tuple[str, ...] = PHOTO
+    layers: LayerSet = PHOTO
 
     def __init__(self, images: NDArray[np.uint8], cell: int, description: str) -> None:
         super().__init__(images, cell, description)

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from engram.errors import InputError
-from engram.memory.denoiser import Denoiser
+from engram.memory.denoiser import Denoiser, Memory
+from engram.memory.layers import LayerSet
 from engram.memory.permanent import PermanentMemory
 from engram.memory.training import Progress, Trainer, TrainingPlan
 from engram.posterior import Amortised, Evidence, Replacement, Sampler
@@ -41,7 +42,7 @@ class ConsolidationPlan:
 
 
 def dream(
-    memory: PermanentMemory,
+    memory: Memory,
     count: int,
     *,
     seed: int,
@@ -71,7 +72,7 @@ class _Lessons:
     description = "posterior samples of finished tasks and rehearsed samples of the old memory"
 
     def __init__(
-        self, lessons: Tensor, dreams: Tensor, plan: ConsolidationPlan, layers: tuple[str, ...]
+        self, lessons: Tensor, dreams: Tensor, plan: ConsolidationPlan, layers: LayerSet
     ) -> None:
         self.lessons, self.dreams, self.plan, self.layers = lessons, dreams, plan, layers
 

@@ -4,8 +4,9 @@ The forward process mixes an image with noise, :math:`t \in [0, 1]`,
 
 .. math::  x_t = a(t)\, x_0 + s(t)\, \varepsilon, \qquad a^2 + s^2 = 1 ,
 
-with :math:`a(t) = \sqrt{\bar\alpha_t} = \cos(\pi t / 2)`. At :math:`t = 1` nothing of
-the image is left, so the estimate there is the (conditional) mean of :math:`x_0`.
+with :math:`a(t) = \sqrt{\bar\alpha_t}`, for our networks :math:`\cos(\pi t / 2)`. At
+:math:`t = 1` nothing of the image is left, so the estimate there is the (conditional) mean of
+:math:`x_0`.
 
 Networks predict the velocity :math:`v = a\,\varepsilon - s\,x_0`, from which
 
@@ -19,25 +20,27 @@ A correction :math:`\delta` of the velocity is therefore a correction
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
+from engram.memory.card import Card
 from engram.memory.unet import UNet
 
 
-class Schedule:
-    """The cosine variance-preserving schedule, continuous in t."""
+class Schedule(ABC):
+    """How much of an image and how much noise there is at time t, a^2 + s^2 = 1."""
 
+    @abstractmethod
     def a(self, t: Tensor) -> Tensor:
-        """Signal level sqrt(alpha_bar), shape of t."""
-        return torch.cos(t * (math.pi / 2)).clamp_min(0.0)
+        """Signal level sqrt(alpha_bar), shape of t; 1 at t = 0, 0 at t = 1."""
 
+    @abstractmethod
     def s(self, t: Tensor) -> Tensor:
         """Noise level sqrt(1 - alpha_bar), shape of t."""
-        return torch.sin(t * (math.pi / 2))
 
     def steps(self, n: int, start: float = 1.0) -> Tensor:
         """n + 1 times from ``start`` down to 0, evenly spaced."""
@@ -47,6 +50,16 @@ class Schedule:
         """x_t for x0, eps (B, C, H, W) and t (B,)."""
         t = per_sample(t, x0)
         return self.a(t) * x0 + self.s(t) * eps
+
+
+class CosineSchedule(Schedule):
+    """The cosine variance-preserving schedule, continuous in t: that of our networks."""
+
+    def a(self, t: Tensor) -> Tensor:
+        return torch.cos(t * (math.pi / 2)).clamp_min(0.0)
+
+    def s(self, t: Tensor) -> Tensor:
+        return torch.sin(t * (math.pi / 2))
 
 
 def per_sample(t: Tensor, like: Tensor) -> Tensor:
@@ -76,6 +89,10 @@ class Known:
         if self.values.shape[0] == batch:
             return self
         return Known(self.values.expand(batch, -1, -1, -1), self.weight.expand(batch, -1, -1, -1))
+
+    def to(self, device: str) -> Known:
+        """The same on a device."""
+        return Known(self.values.to(device), self.weight.to(device))
 
     def at(self, index: Tensor) -> Known:
         """Rows of a batch."""
@@ -113,6 +130,20 @@ class Denoiser(Protocol):
         ...
 
 
+class Memory(Denoiser, Protocol):
+    """What a policy needs of a permanent memory: a frozen denoiser and its card."""
+
+    @property
+    def card(self) -> Card: ...
+
+    @property
+    def channels(self) -> int: ...
+
+    def on(self, device: str) -> Memory:
+        """The same memory with its network on a device."""
+        ...
+
+
 class NetworkDenoiser(nn.Module):
     """A U-Net read as a denoiser; mask-conditioned when the network takes a mask.
 
@@ -123,7 +154,7 @@ class NetworkDenoiser(nn.Module):
     def __init__(self, network: UNet) -> None:
         super().__init__()
         self.network = network
-        self.schedule = Schedule()
+        self.schedule: Schedule = CosineSchedule()
 
     @property
     def conditioned(self) -> bool:

@@ -47,22 +47,57 @@ LAYERS: dict[str, Layer] = {
 }
 """Name -> how the layer is had from a measured cell."""
 
-PRESENCE = ("presence",)
-PHOTO = ("red", "green", "blue", "contrast", "share", "presence")
-MAP = ("density", "presence")
+COLOURS = ("red", "green", "blue")
 
 
-def checked_layers(names: Sequence[str]) -> tuple[str, ...]:
-    """Layer names of a card; the last is always ``presence``, what is searched for."""
-    unknown = [name for name in names if name not in LAYERS]
-    if unknown:
-        raise InputError(f"unknown layer(s) {', '.join(unknown)}; known are {', '.join(LAYERS)}")
-    if names and names[-1] != "presence":
-        raise InputError(f"layers={','.join(names)}: the last one has to be presence")
-    return tuple(names)
+class LayerSet(tuple[str, ...]):
+    """The layers of a memory by name: how it sees a cell, and how that is shown.
+
+    The last is always ``presence``, what is searched for. Empty for a memory of pixels.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def checked(cls, names: Sequence[str]) -> LayerSet:
+        """Layers of a card; names that are not known are refused."""
+        unknown = [name for name in names if name not in LAYERS]
+        if unknown:
+            raise InputError(
+                f"unknown layer(s) {', '.join(unknown)}; known are {', '.join(LAYERS)}"
+            )
+        if names and names[-1] != "presence":
+            raise InputError(f"layers={','.join(names)}: the last one has to be presence")
+        return cls(names)
+
+    def seen(self, contents: Array, outcomes: Array) -> Array:
+        """(n, C, h, w) in [0, 1] and (n,) -> (n, layers) in [0, 1]."""
+        columns = [LAYERS[name](contents, outcomes) for name in self]
+        return np.stack(columns, axis=1).astype(np.float32)
+
+    @property
+    def content(self) -> tuple[str, ...]:
+        """The layers that show what a cell looks like: colours, a density, or none."""
+        if set(COLOURS) <= set(self):
+            return COLOURS
+        return ("density",) if "density" in self else ()
+
+    @property
+    def channels(self) -> int:
+        """Channels of the pictures of an area that such a memory is shown."""
+        return len(self.content) or 1
+
+    @property
+    def shows(self) -> str:
+        """What its pictures show: the content, or the target where no layer is content."""
+        return "content" if self.content else "target"
+
+    def picture(self, image: Array) -> Array:
+        """(..., layers, H, W) -> (..., channels, H, W): the content, or the presence."""
+        names = self.content or self[-1:]
+        return np.asarray(image[..., [self.index(name) for name in names], :, :])
 
 
-def layered(contents: Array, outcomes: Array, names: Sequence[str]) -> Array:
-    """(n, C, h, w) in [0, 1] and (n,) -> (n, len(names)) in [0, 1]."""
-    columns = [LAYERS[name](contents, outcomes) for name in names]
-    return np.stack(columns, axis=1).astype(np.float32)
+PRESENCE = LayerSet(("presence",))
+PHOTO = LayerSet((*COLOURS, "contrast", "share", "presence"))
+MAP = LayerSet(("density", "presence"))

@@ -77,10 +77,13 @@ def _loaded(path: Path, stamp: float) -> PermanentMemory:
     return load_file(path)
 
 
-def load_memory(name: str = DEFAULT_MEMORY) -> PermanentMemory:
-    """Load a memory by name or path; the same file is read once per process."""
+def load_memory(name: str = DEFAULT_MEMORY, device: str = "cpu") -> PermanentMemory:
+    """Load a memory by name or path; the same file is read once per process.
+
+    device : where its network runs, ``cpu``, ``cuda`` or ``mps``
+    """
     path = memory_path(name).resolve()
-    return _loaded(path, path.stat().st_mtime)
+    return _loaded(path, path.stat().st_mtime).on(device)
 
 
 def candidates(prior: str) -> list[str]:

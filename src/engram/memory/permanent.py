@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from engram._writing import write_files
 from engram.errors import InputError, WeightsError
 from engram.memory.card import Card
 from engram.memory.denoiser import Denoiser, Estimate, Known, NetworkDenoiser, Schedule
+from engram.memory.device import checked_device
 from engram.memory.unet import UNet, UNetConfig
 
 
@@ -89,13 +91,35 @@ def _kind(denoiser: Denoiser) -> str:
 
 
 class PermanentMemory:
-    """A frozen denoiser and what is known of it. Implements ``Denoiser``."""
+    """A frozen denoiser and what is known of it. Implements ``Memory``.
 
-    def __init__(self, denoiser: Denoiser, card: Card) -> None:
+    device : where the denoiser's network is
+    """
+
+    device = "cpu"
+
+    def __init__(self, denoiser: Denoiser, card: Card, device: str = "cpu") -> None:
         if isinstance(denoiser, torch.nn.Module):
             denoiser.eval().requires_grad_(False)
         self.denoiser = denoiser
         self.card = card
+        self.device = device
+
+    def on(self, device: str) -> PermanentMemory:
+        """The same memory with its network on a device; refused where there is none of the kind.
+
+        What it is asked is brought there and the answer back, so that everything else (noise,
+        measurements, h) stays where it is and is the same on every device.
+        """
+        device = checked_device(device)
+        if device == self.device:
+            return self
+        if not isinstance(self.denoiser, torch.nn.Module):
+            raise InputError(
+                f"device={device!r}: memory {self.card.name!r} of kind {self.card.kind!r} is no "
+                "torch module and stays on the cpu"
+            )
+        return PermanentMemory(deepcopy(self.denoiser).to(device), self.card, device)
 
     @property
     def network(self) -> UNet:
@@ -120,7 +144,11 @@ class PermanentMemory:
         return self.card.channels
 
     def estimate(self, x_t: Tensor, t: Tensor, known: Known | None = None) -> Estimate:
-        return self.denoiser.estimate(x_t, t, known)
+        if self.device == "cpu":
+            return self.denoiser.estimate(x_t, t, known)
+        told = None if known is None else known.to(self.device)
+        found = self.denoiser.estimate(x_t.to(self.device), t.to(self.device), told)
+        return Estimate(x0=found.x0.to(x_t.device), eps=found.eps.to(x_t.device))
 
     def save(self, path: Path, *, half: bool = True) -> Card:
         """Write ``path`` (.safetensors) and its card (.json); returns the card with its hash.

@@ -17,6 +17,7 @@ from engram.errors import InputError, shown
 from engram.memory.card import Card
 from engram.memory.consolidation import dream
 from engram.memory.denoiser import NetworkDenoiser
+from engram.memory.layers import LayerSet
 from engram.memory.permanent import PermanentMemory, fresh_network, grown_network
 from engram.memory.sources import (
     ArraySource,
@@ -271,11 +272,11 @@ def sample_memory(
     return _pictures(np.asarray((images.numpy() + 1) / 2, np.float32), memory.card.layers)
 
 
-def _pictures(images: NDArray[np.float32], layers: Sequence[str]) -> NDArray[np.float32]:
+def _pictures(images: NDArray[np.float32], layers: LayerSet) -> NDArray[np.float32]:
     """(n, C, H, W) -> something to look at: content and presence of cells side by side."""
     if len(layers) < 2:
         return images
-    content, presence = images[:, : 3 if "red" in layers else 1], images[:, -1:]
+    content, presence = layers.picture(images), images[:, -1:]
     return np.concatenate([content, np.broadcast_to(presence, content.shape)], axis=3)
 
 

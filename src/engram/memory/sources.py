@@ -17,6 +17,7 @@ from engram._files import IMAGE_SUFFIXES, open_image, read_bytes
 from engram.errors import InputError
 from engram.memory import scenes
 from engram.memory.collage import collages
+from engram.memory.layers import LayerSet
 
 
 class Source(Protocol):
@@ -26,7 +27,7 @@ class Source(Protocol):
     """
 
     description: str
-    layers: tuple[str, ...]
+    layers: LayerSet
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -57,7 +58,7 @@ class ArraySource:
     ``collage`` is the share of draws that show several smaller images at once.
     """
 
-    layers: tuple[str, ...] = ()
+    layers: LayerSet = LayerSet()
 
     def __init__(
         self,
@@ -142,7 +143,7 @@ class ArraySource:
 class SceneSource:
     """Procedural scenes, new ones at every draw."""
 
-    layers: tuple[str, ...] = ()
+    layers: LayerSet = LayerSet()
 
     def __init__(self, height: int, width: int) -> None:
         self.height, self.width = height, width

@@ -20,7 +20,7 @@ from engram.policies.lens import Lensed, lens_for
 from engram.policies.options import checked_option
 
 if TYPE_CHECKING:
-    from engram.memory.permanent import PermanentMemory
+    from engram.memory.denoiser import Memory
 
 __all__ = ["POLICIES", "Policy", "PolicySpec", "Suggestion", "View", "make_policy"]
 
@@ -91,9 +91,10 @@ def make_policy(
     budget: int,
     *,
     seed: int = 0,
-    memory: PermanentMemory | Sequence[PermanentMemory] | None = None,
+    memory: Memory | Sequence[Memory] | None = None,
     preset: str = "default",
     layers: Layers | None = None,
+    device: str | None = None,
     **options: Any,
 ) -> Policy:
     """Build a policy by name.
@@ -104,7 +105,8 @@ def make_policy(
     measurements runs the 'paper' preset in any case, which a :class:`engram.PresetWarning` says.
 
     ``layers`` are what is known of every cell beforehand; a policy that has no use for them
-    (``takes_layers``) refuses them.
+    (``takes_layers``) refuses them. ``device`` is where the memories' networks run (by default
+    where they are).
     """
     spec = POLICIES.find(name)
     if preset not in PRESETS:
@@ -119,6 +121,7 @@ def make_policy(
         told = {"layers": layers.on(grid)} if layers else {}
         return _built(name, factory, grid, budget, seed, {**options, **told})
     memories = list(memory) if isinstance(memory, Sequence) else [memory] if memory else []
+    memories = [one if device is None else one.on(device) for one in memories]
     if not memories:
         raise InputError(f"policy {name!r} needs a memory; see engram.load_memory")
     if len(memories) > 1:

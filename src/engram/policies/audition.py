@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from engram.memory.card import Card
-    from engram.memory.permanent import PermanentMemory
+    from engram.memory.denoiser import Memory
 
 TRIAL = 40
 """Measurements after which the leader goes on alone."""
@@ -32,7 +32,7 @@ SIZES = 1.5
 """Memories made for areas this many times larger or smaller stay out when others fit."""
 
 
-def suited(memories: Sequence[PermanentMemory], grid: Grid) -> list[PermanentMemory]:
+def suited(memories: Sequence[Memory], grid: Grid) -> list[Memory]:
     """The memories that can imagine an area, those of about its size if there are any."""
 
     def size(card: Card) -> float:
@@ -51,13 +51,13 @@ def suited(memories: Sequence[PermanentMemory], grid: Grid) -> list[PermanentMem
     return fitting or able
 
 
-def labelled(memories: Sequence[PermanentMemory]) -> dict[str, PermanentMemory]:
+def labelled(memories: Sequence[Memory]) -> dict[str, Memory]:
     """The candidates by label: the name on the card, with the hash where several share it.
 
     Labels are keys of a stored state, so they depend on no order. A memory given twice counts
     once; those that name and hash cannot tell apart are refused.
     """
-    out: dict[str, PermanentMemory] = {}
+    out: dict[str, Memory] = {}
     names = Counter(name for name, _ in {(m.card.name, _identity(m)) for m in memories})
     for memory in memories:
         name, sha256 = memory.card.name, memory.card.sha256
@@ -71,7 +71,7 @@ def labelled(memories: Sequence[PermanentMemory]) -> dict[str, PermanentMemory]:
     return out
 
 
-def _identity(memory: PermanentMemory) -> str:
+def _identity(memory: Memory) -> str:
     """Hash of the weights, or the object itself where they were never saved."""
     return memory.card.sha256 or str(id(memory))
 

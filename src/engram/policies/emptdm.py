@@ -25,8 +25,7 @@ from torch import Tensor
 from engram.errors import InputError
 from engram.grid import Grid
 from engram.layers import Layers
-from engram.memory.denoiser import Denoiser
-from engram.memory.permanent import PermanentMemory
+from engram.memory.denoiser import Denoiser, Memory
 from engram.observation import Observation, Observations
 from engram.pacing import UpdateSchedule, alpha
 from engram.policies.base import Answer, Policy, View, log_likelihood
@@ -146,7 +145,7 @@ class EmPtdm(Policy):
         budget: int,
         seed: int,
         *,
-        memory: PermanentMemory,
+        memory: Memory,
         settings: EmPtdmSettings,
         layers: Layers | None = None,
     ) -> None:
@@ -283,7 +282,7 @@ def auto(
     budget: int,
     seed: int = 0,
     *,
-    memory: PermanentMemory,
+    memory: Memory,
     preset: str = "default",
     layers: Layers | None = None,
 ) -> Policy:
@@ -298,7 +297,7 @@ def em_ptdm(
     budget: int,
     seed: int = 0,
     *,
-    memory: PermanentMemory,
+    memory: Memory,
     preset: str = "default",
     layers: Layers | None = None,
     **options: object,

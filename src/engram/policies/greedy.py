@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engram.grid import Grid
-from engram.memory.permanent import PermanentMemory
+from engram.memory.denoiser import Memory
 from engram.policies.options import with_options
 from engram.policies.papersearch import PaperSearch, paper_settings
 
@@ -13,7 +13,7 @@ def greedy_adaptive(
     budget: int,
     seed: int = 0,
     *,
-    memory: PermanentMemory,
+    memory: Memory,
     preset: str = "default",
     **options: object,
 ) -> PaperSearch:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engram.grid import Grid
-from engram.memory.layers import PRESENCE, layered
+from engram.memory.layers import PRESENCE, LayerSet
 from engram.observation import Observation, Observations
 from engram.policies.base import Answer, Policy, PolicyLog, View
 from engram.policies.ranking import Offer
@@ -33,7 +33,7 @@ class Lens:
     """An area as a memory with these layers sees it."""
 
     area: Grid
-    layers: tuple[str, ...]
+    layers: LayerSet
 
     @property
     def grid(self) -> Grid:
@@ -56,29 +56,19 @@ class Lens:
         """
         low, high = self.area.range
         content = ((item.content - low) / (high - low))[None].astype(np.float32)
-        values = layered(content, np.array([item.outcome], np.float32), self.layers)
+        values = self.layers.seen(content, np.array([item.outcome], np.float32))
         return Observation(item.cell, values.reshape(-1, 1, 1), float(item.outcome > 0))
 
     def all_seen(self, observations: Observations) -> Observations:
         return Observations(self.grid, (self.seen(item) for item in observations))
 
-    @property
-    def shows(self) -> str:
-        """What its pictures show: the content, or the target where no layer is content."""
-        return "content" if {"red", "density"} & set(self.layers) else "target"
-
     def shown(self, image: NDArray[np.float32]) -> NDArray[np.float32]:
         """(..., layers, rows, cols) in [0, 1] -> (..., C, H, W) in the area's range."""
         low, high = self.area.range
         (h, w), channels = self.area.cell, self.area.channels
-        if "red" in self.layers:
-            colours = image[..., [self.layers.index(c) for c in ("red", "green", "blue")], :, :]
-            picked = colours if channels == 3 else colours.mean(axis=-3, keepdims=True)
-        else:
-            layer = "density" if "density" in self.layers else "presence"
-            picked = image[..., [self.layers.index(layer)], :, :]
+        picked = self.layers.picture(image)
         if picked.shape[-3] != channels:
-            picked = np.repeat(picked[..., :1, :, :], channels, axis=-3)
+            picked = np.repeat(picked.mean(axis=-3, keepdims=True), channels, axis=-3)
         large = np.repeat(np.repeat(picked, h, axis=-2), w, axis=-1)
         return np.asarray(low + np.clip(large, 0, 1) * (high - low), np.float32)
 
@@ -129,7 +119,7 @@ class Lensed(Policy):
             inside,
             mean=None if inside.mean is None else self.lens.shown(inside.mean),
             particles=None if inside.particles is None else self.lens.shown(inside.particles),
-            shows=self.lens.shows,
+            shows=self.lens.layers.shows,
         )
 
     def state(self) -> dict[str, Tensor]:

@@ -20,8 +20,7 @@ from torch import Tensor
 
 from engram.grid import Grid
 from engram.memory.consolidation import dream
-from engram.memory.denoiser import Denoiser, Known
-from engram.memory.permanent import PermanentMemory
+from engram.memory.denoiser import Denoiser, Known, Memory
 from engram.memory.transient import Examples
 from engram.observation import Observations
 from engram.policies.imagination import evidence_of
@@ -37,7 +36,7 @@ Anew = Callable[[Tensor, torch.Generator], tuple[Known, Tensor]]
 class Lessons:
     """Makes the examples of one update; draws of the memory alone are made once a search."""
 
-    def __init__(self, kind: str, memory: PermanentMemory, frozen: Denoiser, seed: int) -> None:
+    def __init__(self, kind: str, memory: Memory, frozen: Denoiser, seed: int) -> None:
         self.kind, self.memory, self.frozen, self.seed = kind, memory, frozen, seed
         self._dreams: Tensor | None = None
 

@@ -19,8 +19,7 @@ from torch import Tensor
 
 from engram.errors import InputError
 from engram.grid import Grid
-from engram.memory.denoiser import CountedDenoiser, Denoiser, Known
-from engram.memory.permanent import PermanentMemory
+from engram.memory.denoiser import CountedDenoiser, Denoiser, Known, Memory
 from engram.memory.transient import (
     AdaptPlan,
     CompositeDenoiser,
@@ -96,7 +95,7 @@ class PaperSettings:
                 raise InputError(f"{name}={getattr(self, name)}: give a number above 0")
 
 
-def h_network(memory: PermanentMemory, grid: Grid, seed: int) -> HNetwork:
+def h_network(memory: Memory, grid: Grid, seed: int) -> HNetwork:
     """h of the size of appendix N.1: for small pictures, for maps of records, for colour."""
     if memory.channels >= 3:
         return HNetwork(memory.channels, (32, 64, 128), seed, time_features=128)
@@ -114,7 +113,7 @@ class PaperSearch(Policy):
         budget: int,
         seed: int,
         *,
-        memory: PermanentMemory,
+        memory: Memory,
         name: str,
         settings: PaperSettings,
     ) -> None:
@@ -276,7 +275,7 @@ class PaperSearch(Policy):
         self._gains, self._forecasts = state["gains"].tolist(), None
 
 
-def paper_settings(preset: str, memory: PermanentMemory) -> PaperSettings:
+def paper_settings(preset: str, memory: Memory) -> PaperSettings:
     """The paper's guided draws, or warm draws of a mask-conditioned memory."""
     if preset == "paper" or not memory.conditioned:
         return PaperSettings()

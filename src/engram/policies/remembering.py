@@ -18,8 +18,7 @@ import torch
 from torch import Tensor
 
 from engram.grid import Grid
-from engram.memory.denoiser import CountedDenoiser, Denoiser
-from engram.memory.permanent import PermanentMemory
+from engram.memory.denoiser import CountedDenoiser, Denoiser, Memory
 from engram.memory.transient import ShiftedDenoiser
 from engram.observation import Observation, Observations
 from engram.policies.forecast import Array, Belief
@@ -72,7 +71,7 @@ class MemoryForecaster:
 
     def __init__(
         self,
-        memory: PermanentMemory,
+        memory: Memory,
         imagination: Imagination,
         spatial: ProcessForecaster,
         plan: Remembering,

@@ -26,7 +26,7 @@ _WORDS: dict[str, bool] = {
 }
 
 
-RESERVED = {"name", "grid", "budget", "seed", "memory"}
+RESERVED = {"name", "grid", "budget", "seed", "memory", "device"}
 """What every policy is given by the search itself."""
 
 
@@ -101,8 +101,8 @@ class PolicyChoice:
             for card in read_cards(self.prior).values():
                 warn_of_preset(card.name, card.conditioned, self.preset)
 
-    def build(self, task: Task, budget: int, seed: int) -> Policy:
-        """The policy, ready to search the task."""
+    def build(self, task: Task, budget: int, seed: int, device: str | None = None) -> Policy:
+        """The policy, ready to search the task; ``device`` as in ``make_policy``."""
         memory = None
         if self.needs_memory:
             from engram.memory.library import load_memories
@@ -110,7 +110,14 @@ class PolicyChoice:
             memory = load_memories(self.prior)
         options: dict[str, Any] = dict(self.options)
         return make_policy(
-            self.name, task.grid, budget, seed=seed, memory=memory, preset=self.preset, **options
+            self.name,
+            task.grid,
+            budget,
+            seed=seed,
+            memory=memory,
+            preset=self.preset,
+            device=device,
+            **options,
         )
 
 

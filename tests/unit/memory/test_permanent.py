@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 
 from engram import InputError, WeightsError
 from engram.memory.card import FORMAT, Card
-from engram.memory.denoiser import Schedule
+from engram.memory.denoiser import CosineSchedule
 from engram.memory.permanent import PermanentMemory
 from engram.testing import tiny_memory
 
@@ -57,7 +57,7 @@ def test_saving_twice_in_half_precision_gives_the_same_file(saved: Path, tmp_pat
 class Foreign(torch.nn.Module):
     """A denoiser of another make: it searches as well as any, and has no card of ours."""
 
-    schedule = Schedule()
+    schedule = CosineSchedule()
     conditioned = False
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from engram import Grid, InputError, Observation, Task, make_policy, simulate
-from engram.memory.layers import MAP, PHOTO, checked_layers, layered
+from engram.memory.layers import MAP, PHOTO, PRESENCE, LayerSet
 from engram.memory.permanent import PermanentMemory
 from engram.observation import Observations
 from engram.policies.lens import Lens, Lensed, lens_for
@@ -32,17 +32,17 @@ def test_layers_of_a_cell() -> None:
     contents = np.zeros((2, 3, 2, 2), np.float32)
     contents[0, 0], contents[0, 2] = 0.5, 1.0
     contents[1, :, 0] = 0.5
-    table = layered(contents, np.array([0.25, 0.0], np.float32), PHOTO)
+    table = PHOTO.seen(contents, np.array([0.25, 0.0], np.float32))
     assert table[0].tolist() == [0.5, 0.0, 1.0, 0.0, 0.25, 1.0]
     assert table[1].tolist() == pytest.approx([0.25, 0.25, 0.25, 1.0, 0.0, 0.0])
-    grey = layered(contents[:, :1], np.zeros(2, np.float32), PHOTO)
+    grey = PHOTO.seen(contents[:, :1], np.zeros(2, np.float32))
     assert grey[0, :3].tolist() == [0.5, 0.5, 0.5]
 
 
 @pytest.mark.parametrize("names", [("red", "colour", "presence"), ("presence", "red")])
 def test_unknown_or_unordered_layers_are_refused(names: tuple[str, ...]) -> None:
     with pytest.raises(InputError, match="layer"):
-        checked_layers(names)
+        LayerSet.checked(names)
 
 
 def test_a_memory_looks_through_a_lens_only_where_it_must() -> None:
@@ -67,15 +67,15 @@ def test_cells_keep_their_numbers_costs_and_closures() -> None:
     assert np.array_equal(seen.cost, grid.cost)
 
 
-@pytest.mark.parametrize("layers", [("presence",), MAP, PHOTO])
-def test_pictures_have_the_shape_and_range_of_the_area(layers: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("layers", [PRESENCE, MAP, PHOTO])
+def test_pictures_have_the_shape_and_range_of_the_area(layers: LayerSet) -> None:
     grid = Grid(12, 8, 3, (4, 2), range=(-2.0, 6.0))
     lens = Lens(grid, layers)
     image = lens.shown(np.random.default_rng(0).random((5, len(layers), 3, 4), np.float32) * 2)
     assert image.shape == (5, 3, 12, 8)
     assert image.min() >= -2
     assert image.max() <= 6
-    assert lens.shows == ("target" if layers == ("presence",) else "content")
+    assert layers.shows == ("target" if layers == ("presence",) else "content")
 
 
 @pytest.mark.parametrize("name", ["em-ptdm", "diffatd", "greedy", "auto"])
@@ -107,7 +107,7 @@ def test_a_lensed_search_goes_on_from_its_state() -> None:
 def test_outcomes_inside_are_presence_and_shares_are_a_layer() -> None:
     grid = Grid(4, 4, cell=(2, 2))
     item = Observation((1, 0), np.full((1, 2, 2), 0.5, np.float32), 0.25)
-    seen = Lens(grid, ("density", "share", "presence")).seen(item)
+    seen = Lens(grid, LayerSet(("density", "share", "presence"))).seen(item)
     assert seen.outcome == 1.0
     assert seen.content.ravel().tolist() == [0.5, 0.25, 1.0]
 
@@ -116,7 +116,7 @@ def test_content_is_seen_in_the_units_of_the_memory() -> None:
     """The range of the area becomes 0 to 1, and goes back the same way."""
     grid = Grid(4, 4, cell=(2, 2), range=(-3.0, 5.0))
     item = Observation((1, 0), np.full((1, 2, 2), 3.0, np.float32), 0.25)
-    lens = Lens(grid, ("density", "share", "presence"))
+    lens = Lens(grid, LayerSet(("density", "share", "presence")))
     seen = lens.seen(item)
     assert seen.content.ravel().tolist() == [0.75, 0.25, 1.0]
     image = np.zeros((3, 2, 2), np.float32)
