@@ -67,6 +67,8 @@ class State:
         self.last_query = 0
         self._unanswered: dict[int, Query] = {}
         self._by_cell: dict[Cell, list[Query]] = {}
+        self._area: str | None = None
+        self._keys: dict[str, list[str]] = {}
         self.time = Timeline(created.at)
         self.seq, self.hash, self.stirred = created.seq, created.hash, created.seq
 
@@ -115,6 +117,7 @@ class State:
                     self._correct(body)
                 case Retract():
                     del self.measurements[self.grid.index(body.cell)]
+                    self._keys.clear()
                 case Close():
                     self.closed.update(map(self.grid.index, body.cells))
                 case Open():
@@ -148,6 +151,8 @@ class State:
         for item, query_id in zip(body.items, body.queries, strict=True):
             observation = item.observation(self.grid)
             index = self.grid.index(observation.cell)
+            if index in self.measurements:  # no request does that, but a log may have been changed
+                self._keys.clear()
             self.measurements[index] = Measurement(
                 event.seq, observation, event.who, event.at, query_id
             )
@@ -172,6 +177,7 @@ class State:
         index = self.grid.index(observation.cell)
         old = self.measurements[index]
         self.measurements[index] = Measurement(old.seq, observation, old.who, old.at, old.query)
+        self._keys.clear()
 
     def _open(self, body: Open) -> None:
         for cell in body.cells:
@@ -180,6 +186,7 @@ class State:
             self.waiting.pop(index, None)
             if self.base_closed[index]:
                 self.base_closed[index] = False
+                self._area = None
                 self.grid = grid_with_closed(self.grid, self.base_closed)
 
     # -- questions -------------------------------------------------------------------------
@@ -260,11 +267,16 @@ class State:
         return self.keys_of(f"{__version__} {fingerprint()}", terms, str(self.policy_budget()))
 
     def keys_of(self, code: str, terms: str, budget: str) -> list[str]:
-        """Keys of whatever is made of the area and the measurements by ``code`` on ``terms``."""
-        area = canonical(
-            [self.spec.to_dict()["grid"], [int(i) for i in np.flatnonzero(self.base_closed)]]
-        )
-        keys = [digest("engram-state-1", code, terms, area, budget)]
-        for group in self.groups():
-            keys.append(digest(keys[-1], canonical([Measured.told(o).plain() for o in group])))
-        return keys
+        """Keys of whatever is made of the area and the measurements by ``code`` on ``terms``.
+
+        Each measurement is hashed once: keys are kept until one that they rest on is changed.
+        """
+        if self._area is None:
+            closed = [int(i) for i in np.flatnonzero(self.base_closed)]
+            self._area = canonical([self.spec.to_dict()["grid"], closed])
+        start = digest("engram-state-1", code, terms, self._area, budget)
+        keys = self._keys.setdefault(start, [start])
+        for group in self.groups()[len(keys) - 1 :]:
+            text = canonical([Measured.told(o).plain() for o in group])
+            keys.append(digest(keys[-1], text))
+        return list(keys)
