@@ -15,7 +15,6 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from engram.campaign.model import StaleError
@@ -251,4 +250,4 @@ class MemoryLog:
 
 
 def _bare(record: Record) -> Record:
-    return replace(record, detail=None)
+    return record._replace(detail=None)

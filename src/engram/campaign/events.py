@@ -8,8 +8,7 @@ know, of a later version or of whoever passed a request on, is in ``more`` and s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Self, get_args
@@ -21,6 +20,17 @@ from engram.errors import DamagedError, InputError, NewerError
 from engram.grid import Cell, Grid
 from engram.observation import Observation
 
+Reads = Mapping[str, Callable[[Any], Any]]
+
+
+def _cell(value: Any) -> Cell:
+    row, col = value
+    return row, col
+
+
+def _cells(value: Any) -> tuple[Cell, ...]:
+    return tuple(map(_cell, value))
+
 
 @dataclass(frozen=True)
 class Part:
@@ -28,28 +38,26 @@ class Part:
 
     more: Mapping[str, Any] = field(default_factory=dict, kw_only=True, repr=False)
 
+    reads: ClassVar[Reads] = {}
+    """How fields that are more than a number, a text or a list are read."""
+
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Self:
         """The object as it stands in the log; ``KeyError`` for what is missing."""
         names: tuple[str, ...] = cls.__match_args__
-        more = {name: value for name, value in data.items() if name not in names}
-        return cls(**{name: cls.read(name, data[name]) for name in names}, more=more)
-
-    @classmethod
-    def read(cls, name: str, value: Any) -> Any:
-        """One field as it stands in the log."""
-        return _cell(value) if name == "cell" else value
+        known = {name: data[name] for name in names}
+        for name, read in cls.reads.items():
+            known[name] = read(known[name])
+        more = {} if len(data) == len(names) else {k: data[k] for k in data if k not in known}
+        part = cls.__new__(cls)
+        part.__dict__.update(known, more=more)  # as __init__ would, in one step: logs are long
+        return part
 
     def plain(self) -> dict[str, Any]:
         """The object as JSON."""
         names: tuple[str, ...] = self.__match_args__
         known = {name: _plain(getattr(self, name)) for name in names}
         return {**self.more, **known}
-
-
-def _cell(value: Any) -> Cell:
-    row, col = value
-    return row, col
 
 
 def _plain(value: Any) -> Any:
@@ -62,6 +70,7 @@ def _plain(value: Any) -> Any:
 class Measured(Part):
     """A measurement. ``content``: the values of the cell's pixels, channel by channel."""
 
+    reads: ClassVar[Reads] = {"cell": _cell}
     cell: Cell
     outcome: float
     content: list[float]
@@ -82,6 +91,7 @@ class Measured(Part):
 class HandedOut(Part):
     """A cell that was handed out, with the terms of its score."""
 
+    reads: ClassVar[Reads] = {"cell": _cell}
     query: int
     cell: Cell
     terms: dict[str, float]
@@ -124,6 +134,10 @@ class Ask(Body):
     """
 
     kind = "ask"
+    reads: ClassVar[Reads] = {
+        "start": lambda value: None if value is None else _cell(value),
+        "queries": lambda value: tuple(map(HandedOut.of, value)),
+    }
     n: int
     rank: str
     start: Cell | None
@@ -132,12 +146,6 @@ class Ask(Body):
     at: float
     queries: tuple[HandedOut, ...]
     detail_sha256: str
-
-    @classmethod
-    def read(cls, name: str, value: Any) -> Any:
-        if name == "queries":
-            return tuple(map(HandedOut.of, value))
-        return _cell(value) if name == "start" and value is not None else value
 
     @property
     def places(self) -> tuple[Cell, ...]:
@@ -149,12 +157,9 @@ class Tell(Body):
     """Measurements, each with the query it answers."""
 
     kind = "tell"
+    reads: ClassVar[Reads] = {"items": lambda value: tuple(map(Measured.of, value))}
     items: tuple[Measured, ...]
     queries: list[int | None]
-
-    @classmethod
-    def read(cls, name: str, value: Any) -> Any:
-        return tuple(map(Measured.of, value)) if name == "items" else value
 
     @property
     def places(self) -> tuple[Cell, ...]:
@@ -176,6 +181,7 @@ class Fail(OneCell):
     """A cell that could not be measured. ``wait``: seconds until it is tried again, None never."""
 
     kind = "fail"
+    reads: ClassVar[Reads] = {"cell": _cell}
     cell: Cell
     query: int | None
     wait: float | None
@@ -187,15 +193,12 @@ class Correct(OneCell):
     """A measurement that was replaced. ``change``: what was asked for."""
 
     kind = "correct"
+    reads: ClassVar[Reads] = {"cell": _cell, "old": Measured.of, "new": Measured.of}
     cell: Cell
     change: dict[str, Any]
     reason: str
     old: Measured
     new: Measured
-
-    @classmethod
-    def read(cls, name: str, value: Any) -> Any:
-        return Measured.of(value) if name in ("old", "new") else super().read(name, value)
 
 
 @dataclass(frozen=True)
@@ -203,25 +206,19 @@ class Retract(OneCell):
     """A measurement that was withdrawn."""
 
     kind = "retract"
+    reads: ClassVar[Reads] = {"cell": _cell, "old": Measured.of}
     cell: Cell
     reason: str
     old: Measured
-
-    @classmethod
-    def read(cls, name: str, value: Any) -> Any:
-        return Measured.of(value) if name == "old" else super().read(name, value)
 
 
 @dataclass(frozen=True)
 class ManyCells(Body):
     """A body about cells and nothing else."""
 
+    reads: ClassVar[Reads] = {"cells": _cells}
     cells: tuple[Cell, ...]
     reason: str
-
-    @classmethod
-    def read(cls, name: str, value: Any) -> Any:
-        return tuple(map(_cell, value)) if name == "cells" else value
 
     @property
     def places(self) -> tuple[Cell, ...]:
@@ -249,6 +246,9 @@ class Extend(Body):
 
 
 AnyBody = Create | Ask | Tell | Fail | Correct | Retract | Close | Open | Extend
+
+DAMAGE = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError)
+"""What an event that cannot have been written leads to when it is read."""
 
 KINDS: dict[str, type[AnyBody]] = {body.kind: body for body in get_args(AnyBody)}
 
@@ -279,20 +279,17 @@ class Event:
                 f"event {self.seq} is of kind {self.kind!r}, which this version of engram "
                 "does not know: update engram"
             )
-        with self.named():
-            return kind.of(self.payload)
-
-    @contextmanager
-    def named(self) -> Iterator[None]:
-        """Whatever the event lacks or has wrong is damage of the log, and named."""
         try:
-            yield
-        except (DamagedError, NewerError):
+            return kind.of(self.payload)
+        except NewerError:
             raise
-        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-            known = isinstance(error, InputError)
-            reason = str(error) if known else f"{type(error).__name__} {error}"
-            raise DamagedError(f"event {self.seq} ({self.kind}) is damaged: {reason}") from error
+        except DAMAGE as error:
+            raise self.damaged(error) from error
+
+    def damaged(self, error: Exception) -> DamagedError:
+        """Whatever the event lacks or has wrong is damage of the log, and named."""
+        reason = str(error) if isinstance(error, InputError) else f"{type(error).__name__} {error}"
+        return DamagedError(f"event {self.seq} ({self.kind}) is damaged: {reason}")
 
     def chained(self, previous: str, payload_text: str) -> str:
         """Hash of this event given the hash of its predecessor."""

@@ -10,7 +10,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -222,7 +221,7 @@ class SqlLog:
 
     def append(self, record: Record) -> None:
         """Append a line."""
-        values = {"campaign": self._row.id, **asdict(record)}
+        values = {"campaign": self._row.id, **record._asdict()}
         self._connection.execute(schema.events.insert().values(values))
 
     @property

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from engram._version import __version__
 from engram.campaign.events import (
+    DAMAGE,
     AnyBody,
     Ask,
     Close,
@@ -38,7 +39,7 @@ from engram.campaign.model import (
     grid_with_closed,
 )
 from engram.campaign.timeline import Span, Timeline
-from engram.errors import DamagedError
+from engram.errors import DamagedError, NewerError
 from engram.grid import Cell, Grid
 from engram.observation import Observation
 from engram.policies.habits import fingerprint
@@ -95,37 +96,41 @@ class State:
                 raise DamagedError(f"the log has event {event.seq} after event {self.seq}")
             if event.kind == Create.kind:
                 raise DamagedError(f"event {event.seq} creates the campaign a second time")
-            self._fold(event, event.body)
+            try:
+                self._fold(event, event.body)
+            except NewerError:
+                raise
+            except DAMAGE as error:
+                raise event.damaged(error) from error
             self.seq, self.hash = event.seq, event.hash
             if event.kind != Tell.kind:
                 self.stirred = event.seq
 
     def _fold(self, event: Event, body: AnyBody) -> None:
         """How each kind of event changes what is in force."""
-        with event.named():
-            self.time.move(event.at)
-            match body:
-                case Create():
-                    pass  # the first event made the state
-                case Ask():
-                    self._ask(event, body)
-                case Tell():
-                    self._tell(event, body)
-                case Fail():
-                    self._fail(event, body)
-                case Correct():
-                    self._correct(body)
-                case Retract():
-                    del self.measurements[self.grid.index(body.cell)]
-                    self._keys.clear()
-                case Close():
-                    self.closed.update(map(self.grid.index, body.cells))
-                case Open():
-                    self._open(body)
-                case Extend():
-                    self.budget = min(self.budget + float(body.by), LARGEST)
-                case _:
-                    assert_never(body)
+        self.time.move(event.at)
+        match body:
+            case Create():
+                pass  # the first event made the state
+            case Ask():
+                self._ask(event, body)
+            case Tell():
+                self._tell(event, body)
+            case Fail():
+                self._fail(event, body)
+            case Correct():
+                self._correct(body)
+            case Retract():
+                del self.measurements[self.grid.index(body.cell)]
+                self._keys.clear()
+            case Close():
+                self.closed.update(map(self.grid.index, body.cells))
+            case Open():
+                self._open(body)
+            case Extend():
+                self.budget = min(self.budget + float(body.by), LARGEST)
+            case _:
+                assert_never(body)
 
     def _ask(self, event: Event, body: Ask) -> None:
         span = None if body.lease is None else self.time.grant(float(body.lease))

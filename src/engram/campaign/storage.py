@@ -21,6 +21,9 @@ from engram.campaign.model import StaleError, canonical
 from engram.campaign.store import CampaignRow, LogReader, LogStore, LogWriter, Record, Result
 from engram.errors import DamagedError, NotFoundError
 
+NOT_JSON = (TypeError, ValueError, RecursionError)
+"""What a text that is no JSON leads to when it is read."""
+
 
 class Storage:
     """The campaigns of one store: of a database by its URL, or of any other ``LogStore``."""
@@ -86,7 +89,12 @@ class Storage:
     def detail(self, row: CampaignRow, seq: int) -> Any:
         """What an event keeps for explanations, or None."""
         text = self.store.read(row, lambda log: log.detail(seq))
-        return None if text is None else _parsed(text, f"the explanation of event {seq}")
+        try:
+            return None if text is None else json.loads(text)
+        except NOT_JSON as error:
+            raise DamagedError(
+                f"the explanation of event {seq} is damaged: it is not JSON"
+            ) from error
 
     def write(self, row: CampaignRow, work: Callable[[Writer], Result]) -> Result:
         """Run ``work`` as the only writer of a campaign; it may be run again."""
@@ -118,7 +126,7 @@ class Writer:
             first = self._log.records(event.seq - 1, 1)
             raise _stale(self._row, event.seq - 1, first, end)
         record, event = _record(event, previous_hash)
-        self._log.append(record if detail is None else replace(record, detail=canonical(detail)))
+        self._log.append(record if detail is None else record._replace(detail=canonical(detail)))
         return event
 
 
@@ -164,21 +172,19 @@ def _record(event: Event, previous_hash: str) -> tuple[Record, Event]:
 
 def _event(record: Record) -> Event:
     """A line as an event; what cannot be one is named."""
-    seq, at = record.seq, record.at
-    where = f"event {seq!r} ({record.kind!r})"
-    texts = (record.kind, record.who, record.key, record.hash)
-    if type(seq) is not int or not all(isinstance(value, str) for value in texts):
-        raise DamagedError(f"{where} is damaged: a number or a text of it is something else")
+    seq, kind, at, who, key, text, hash, _ = record
+    if not (type(seq) is int and type(kind) is type(who) is type(key) is type(hash) is str):
+        raise _damaged(record, "a number or a text of it is something else")
     if not (isinstance(at, int | float) and isfinite(at)):
-        raise DamagedError(f"{where} is damaged: its time is {at!r}")
-    payload = _parsed(record.payload, f"the payload of {where}")
-    if not isinstance(payload, dict):
-        raise DamagedError(f"{where} is damaged: its payload is not a table")
-    return Event(seq, record.kind, float(at), record.who, record.key, payload, record.hash)
-
-
-def _parsed(text: str, what: str) -> Any:
+        raise _damaged(record, f"its time is {at!r}")
     try:
-        return json.loads(text)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise DamagedError(f"{what} is damaged: it is not JSON") from error
+        payload = json.loads(text)
+    except NOT_JSON as error:
+        raise _damaged(record, "it is not JSON", "the payload of ") from error
+    if type(payload) is not dict:
+        raise _damaged(record, "its payload is not a table")
+    return Event(seq, kind, float(at), who, key, payload, hash)
+
+
+def _damaged(record: Record, reason: str, part: str = "") -> DamagedError:
+    return DamagedError(f"{part}event {record.seq!r} ({record.kind!r}) is damaged: {reason}")

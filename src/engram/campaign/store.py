@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 Result = TypeVar("Result")
 
@@ -36,8 +36,7 @@ class CampaignRow:
     created: float
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(NamedTuple):
     """One line of a log as it is kept: ``payload`` and ``detail`` are JSON, ``hash`` hexadecimal.
 
     ``detail`` holds what only explanations need; it is written with the line and read on demand.
