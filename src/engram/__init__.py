@@ -5,6 +5,8 @@ These imports are light: torch and everything else that is heavy is loaded when 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from engram._version import __version__
 from engram.errors import EngramError, InputError, PresetWarning, WeightsError
 from engram.grid import Grid
@@ -17,7 +19,21 @@ from engram.simulate import Trace, simulate
 from engram.tasks.balls import ball_task
 from engram.tasks.base import Task
 
+if TYPE_CHECKING:
+    from engram.client import Client
+
+
+def __getattr__(name: str) -> Any:
+    """What is loaded when it is first named."""
+    if name == "Client":
+        from engram.client import Client
+
+        return Client
+    raise AttributeError(f"module 'engram' has no attribute {name!r}")
+
+
 __all__ = [
+    "Client",
     "EngramError",
     "Grid",
     "InputError",

@@ -11,10 +11,11 @@ import typer
 
 from engram.cli._common import whole_number
 from engram.cli._printing import acknowledges, say, say_json, show_table
+from engram.cli._remote import OverHttp, client_of, is_server
 from engram.errors import InputError, UnavailableError, shown
 
 if TYPE_CHECKING:
-    from engram.campaign import Campaign, Explanation, LogLine, Status
+    from engram.campaign import Campaign, Explanation, LogLine
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 LONGEST = 36525 * 86400.0
@@ -27,6 +28,15 @@ Name = Annotated[str, typer.Argument(help="Name of the campaign.", show_default=
 Db = Annotated[
     str | None,
     typer.Option("--db", help="Database: a SQLite file or a URL.", envvar="ENGRAM_DB"),
+]
+DbOrServer = Annotated[
+    str | None,
+    typer.Option(
+        "--db",
+        "--server",
+        help="Database: a SQLite file or a URL; or a server (engram serve), with ENGRAM_TOKEN.",
+        envvar="ENGRAM_DB",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 By = Annotated[str, typer.Option("--by", help="Who asks or tells.")]
@@ -54,17 +64,19 @@ def needs_database() -> None:
         raise UnavailableError("campaigns need SQLAlchemy: pip install 'engram[campaign]'")
 
 
-def opened(name: str, db: str | None) -> Campaign:
-    """The campaign a command is about."""
+def opened(name: str, db: str | None) -> Campaign | OverHttp:
+    """The campaign a command is about: of a database, or of a server, which answers alike."""
     needs_database()
+    if is_server(db):
+        return OverHttp(client_of(db).campaign(name))
     from engram.campaign import open_campaign
 
     return open_campaign(name, db=db)
 
 
-def crew_note(campaign: Campaign, by: str) -> str:
+def crew_note(campaign: Campaign | OverHttp, by: str) -> str:
     """That a report came from nobody the campaign knows, as anybody may report."""
-    if not campaign.unknown_crew(by):
+    if isinstance(campaign, OverHttp) or not campaign.unknown_crew(by):
         return ""
     return f" (by {by!r}, who is none of the crews {', '.join(campaign.state.spec.crews)})"
 
@@ -156,31 +168,30 @@ def show_history(lines: Sequence[LogLine], as_json: bool) -> None:
         say(f"{line.seq:>4}  {line.at}  {line.kind:<8} {line.by:<10} {line.text}")
 
 
-def show_status(found: Status, as_json: bool) -> None:
+def show_status(facts: dict[str, Any], as_json: bool) -> None:
     """The status as a table of words."""
     if as_json:
-        say_json(found.to_dict())
+        say_json(facts)
         return
-    left, rest, ahead = found.remaining, found.prospect, found.next
-    low, high = rest.interval
-    say(f"{found.name}: policy {found.policy}")
+    left, rest, ahead = facts["remaining"], facts["prospect"], facts["next"]
+    say(f"{facts['name']}: policy {facts['policy']}")
     rows = [
-        ["measured", f"{found.told} ({found.found} with target)"],
-        ["out", f"{found.asked} (failed {found.failed}, expired {found.expired})"],
-        ["budget left", f"{found.budget_left:g} of {found.budget:g} {found.budget_kind}"],
+        ["measured", f"{facts['told']} ({facts['found']} with target)"],
+        ["out", f"{facts['asked']} (failed {facts['failed']}, expired {facts['expired']})"],
+        ["budget left", f"{facts['budget_left']:g} of {facts['budget']:g} {facts['budget_kind']}"],
         [
             "still to find",
-            f"about {left.expected:.1f} ({left.low} to {left.high} at "
-            f"{left.level:.0%}); chance of any: {left.chance:.0%}",
+            f"about {left['expected']:.1f} ({left['low']:g} to {left['high']:g} at "
+            f"{left['level']:.0%}); chance of any: {facts['chance_remaining']:.0%}",
         ],
         [
             "budget brings",
-            f"about {round(rest.expected, 3):.1f} ({low} to {high} at "
-            f"{rest.level:.0%}) in {rest.measurements} measurements",
+            f"about {rest['expected']:.1f} ({rest['low']:g} to {rest['high']:g} at "
+            f"{rest['level']:.0%}) in {rest['measurements']} measurements",
         ],
-        [f"next {ahead.measurements}", f"{round(ahead.expected, 3):.1f} finds expected"],
-        ["advice", found.advice.words],
-        ["prior", found.prior_fitness.words],
+        [f"next {ahead['measurements']:g}", f"{ahead['expected_finds']:.1f} finds expected"],
+        ["advice", facts["advice"]["words"]],
+        ["prior", facts["prior_fitness"]["words"]],
     ]
     for label, text in rows:
         say(f"{label:<14}{text}")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from engram.cli._campaign import (
-    Db,
+    DbOrServer,
     Json,
     Name,
     emit,
@@ -20,6 +20,7 @@ from engram.cli._campaign import (
     show_rows,
     show_status,
 )
+from engram.cli._remote import OverHttp, client_of, is_server
 from engram.errors import InputError
 
 
@@ -27,7 +28,7 @@ def status(
     name: Name,
     level: Annotated[float, typer.Option(help="Level of the interval of what is left.")] = 0.8,
     ahead: Annotated[int, typer.Option("--next", help="Measurements to look ahead.")] = 10,
-    db: Db = None,
+    db: DbOrServer = None,
     as_json: Json = False,
 ) -> None:
     """Show counts, what is left, whether the prior helps, and whether to stop."""
@@ -38,14 +39,18 @@ def status(
     campaign = opened(name, db)
     from engram.campaign import status as facts_of
 
-    show_status(facts_of(campaign, level=level, ahead=ahead), as_json)
+    if isinstance(campaign, OverHttp):
+        facts = campaign.remote.status(level=level, ahead=ahead)
+    else:
+        facts = facts_of(campaign, level=level, ahead=ahead).to_dict()
+    show_status(facts, as_json)
 
 
 def explain(
     name: Name,
     query: Annotated[int, typer.Option(help="Number of the query.")],
     png: Annotated[Path | None, typer.Option(help="Draw the neighbourhood to this file.")] = None,
-    db: Db = None,
+    db: DbOrServer = None,
     as_json: Json = False,
 ) -> None:
     """Show why a cell was suggested, as it was kept then."""
@@ -57,20 +62,21 @@ def explain(
     show_explanation(explanation, as_json, png)
 
 
-def history(name: Name, db: Db = None, as_json: Json = False) -> None:
+def history(name: Name, db: DbOrServer = None, as_json: Json = False) -> None:
     """Show every event of the log."""
     campaign = opened(name, db)
     from engram.campaign import history as lines_of
 
-    show_history(lines_of(campaign), as_json)
+    lines = campaign.history() if isinstance(campaign, OverHttp) else lines_of(campaign)
+    show_history(lines, as_json)
 
 
-def verify(name: Name, db: Db = None, as_json: Json = False) -> None:
+def verify(name: Name, db: DbOrServer = None, as_json: Json = False) -> None:
     """Replay the log; exit 0 only when every suggestion comes out again."""
     campaign = opened(name, db)
     from engram.campaign import verify as replay
 
-    report = replay(campaign)
+    report = campaign.verify() if isinstance(campaign, OverHttp) else replay(campaign)
     counts = f"{report.events} events, {report.asks} asks, {report.suggestions} suggestions"
     faults = "; ".join(report.faults)
     emit(
@@ -85,24 +91,28 @@ def verify(name: Name, db: Db = None, as_json: Json = False) -> None:
 def export(
     name: Name,
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write: .json, .csv or .npz.")],
-    db: Db = None,
+    db: DbOrServer = None,
     as_json: Json = False,
 ) -> None:
     """Write the log (.json) or the measurements (.csv, .npz)."""
     campaign = opened(name, db)
     from engram.campaign import export as write
 
-    done = write(campaign, out)
+    done = campaign.export(out) if isinstance(campaign, OverHttp) else write(campaign, out)
     emit(done.to_dict(), as_json, f"{name}: {done.count} entries in {done.file}")
 
 
-def list_(db: Db = None, as_json: Json = False) -> None:
-    """Show the campaigns of a database."""
+def list_(db: DbOrServer = None, as_json: Json = False) -> None:
+    """Show the campaigns of a database, or those of a server that you have a part in."""
     needs_database()
     from engram.campaign import overview
 
     columns = ["name", "policy", "told", "found", "asked", "budget_left", "events", "created"]
-    show_rows([line.to_dict() for line in overview(db)], as_json, columns, "campaigns")
+    if is_server(db):
+        lines = client_of(db).campaigns()
+    else:
+        lines = [line.to_dict() for line in overview(db)]
+    show_rows(lines, as_json, columns, "campaigns")
 
 
 COMMANDS: dict[str, Callable[..., Any]] = {

@@ -13,7 +13,7 @@ from engram.cli._campaign import (
     By,
     CellOption,
     Cells,
-    Db,
+    DbOrServer,
     From,
     Json,
     Key,
@@ -33,6 +33,7 @@ from engram.cli._campaign import (
 )
 from engram.cli._common import check_seed, parse_pair
 from engram.cli._printing import acknowledges, say
+from engram.cli._remote import OverHttp, create_there, is_server
 from engram.cli.geo import (
     AreaFile,
     AreaOptions,
@@ -99,7 +100,7 @@ def create(
     cost_is: CostIs = "minutes",
     preview: Preview = None,
     by: By = "",
-    db: Db = None,
+    db: DbOrServer = None,
     as_json: Json = False,
 ) -> None:
     """Create a campaign."""
@@ -138,26 +139,26 @@ def create(
         if not mark or not who:
             raise InputError(f"--crew {item!r}: give NAME=R,C")
         starts[who] = cell_of(place, "--crew")
-    campaign = create_campaign(
-        name,
-        grid,
-        budget,
-        db=db,
-        policy=policy,
-        prior=prior,
-        by=by,
-        preset=preset,
-        seed=check_seed(seed),
-        budget_kind=budget_kind,
-        lease=duration(lease, "--lease"),
-        rank=rank,
-        travel=travel,
-        crews=starts,
-        stop_yield=stop_yield,
-        area={} if found is None else found.facts,
-    )
-    words = None if found is None else found.words(budget)
-    made = outline(campaign, None if masked is None else masked.words, words)
+    terms: dict[str, Any] = {
+        "policy": policy,
+        "prior": prior,
+        "by": by,
+        "preset": preset,
+        "seed": check_seed(seed),
+        "budget_kind": budget_kind,
+        "lease": duration(lease, "--lease"),
+        "rank": rank,
+        "travel": travel,
+        "crews": starts,
+        "stop_yield": stop_yield,
+        "area": {} if found is None else found.facts,
+    }
+    words = None if masked is None else masked.words
+    if is_server(db):
+        made = create_there(db, name, grid, budget, words, **terms)
+    else:
+        campaign = create_campaign(name, grid, budget, db=db, **terms)
+        made = outline(campaign, words, None if found is None else found.words(budget))
     emit(
         made.to_dict(),
         as_json,
@@ -184,7 +185,7 @@ def ask(
     rank: Rank = None,
     start: From = None,
     key: Key = None,
-    db: Db = None,
+    db: DbOrServer = None,
     as_json: Json = False,
 ) -> None:
     """Hand out cells to measure next and reserve their budget."""
@@ -210,7 +211,7 @@ def peek(
     by: By = "",
     rank: Rank = None,
     start: From = None,
-    db: Db = None,
+    db: DbOrServer = None,
     as_json: Json = False,
 ) -> None:
     """Look at the cells that would be handed out; nothing is reserved."""
@@ -242,7 +243,7 @@ def tell(
     fix: Fix = False,
     by: By = "",
     key: Key = None,
-    db: Db = None,
+    db: DbOrServer = None,
     as_json: Json = False,
 ) -> None:
     """Record a measurement, or a file of them (all or none)."""
@@ -258,6 +259,8 @@ def tell(
     elif (cell is None) == (at is None) or outcome is None:
         raise InputError("give --cell R,C (or --at LAT,LON) and --outcome Y, or --file FILE")
     elif at is not None:
+        if isinstance(campaign, OverHttp):
+            raise InputError("--at is told where the database is; give a server --cell R,C")
         if content is not None:
             raise InputError("--content FILE is told with --cell R,C; give --value V with --at")
         values = None if value is None else numbers(value, "--value")
@@ -278,7 +281,7 @@ def tell(
     )
 
 
-def _content(campaign: Campaign, content: Path | None, value: str | None) -> Any:
+def _content(campaign: Campaign | OverHttp, content: Path | None, value: str | None) -> Any:
     from engram.campaign.files import content_from_values, read_content
 
     if content is not None and value is not None:
@@ -302,7 +305,7 @@ def fail(
     reason: Reason = "",
     by: By = "",
     key: Key = None,
-    db: Db = None,
+    db: DbOrServer = None,
     as_json: Json = False,
 ) -> None:
     """Report a cell that could not be measured: try again later, or never."""
@@ -332,7 +335,7 @@ def correct(
     reason: Reason = "",
     by: By = "",
     key: Key = None,
-    db: Db = None,
+    db: DbOrServer = None,
     as_json: Json = False,
 ) -> None:
     """Correct a measurement; the old value stays in the log."""
@@ -356,7 +359,7 @@ def retract(
     reason: Reason = "",
     by: By = "",
     key: Key = None,
-    db: Db = None,
+    db: DbOrServer = None,
     as_json: Json = False,
 ) -> None:
     """Withdraw a measurement; it stays in the log."""
@@ -371,7 +374,7 @@ def close(
     reason: Reason = "",
     by: By = "",
     key: Key = None,
-    db: Db = None,
+    db: DbOrServer = None,
     as_json: Json = False,
 ) -> None:
     """Close cells: nobody may measure there."""
@@ -387,7 +390,7 @@ def open_(
     reason: Reason = "",
     by: By = "",
     key: Key = None,
-    db: Db = None,
+    db: DbOrServer = None,
     as_json: Json = False,
 ) -> None:
     """Open cells (again)."""
@@ -402,7 +405,7 @@ def extend(
     amount: Annotated[float, typer.Option("--add", "-n", help="Measurements, or cost.")],
     by: By = "",
     key: Key = None,
-    db: Db = None,
+    db: DbOrServer = None,
     as_json: Json = False,
 ) -> None:
     """Add to the budget."""

@@ -35,7 +35,7 @@ def create_app(settings: Settings, workers: Workers | None = None) -> FastAPI:
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
         tasks = [asyncio.create_task(context.watch.run())]
-        tasks.append(asyncio.create_task(context.workers.start()))
+        tasks.append(asyncio.create_task(context.warm()))
         try:
             yield
         finally:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, Request, Response
 
 from engram.campaign import Campaign, Storage
 from engram.campaign.sql_store import SqlStore
+from engram.errors import EngramError
 from engram.server.access import Identities, Visit
 from engram.server.desk import Desk, Moment, moment_of
 from engram.server.live import Live
@@ -21,6 +23,8 @@ from engram.server.settings import Settings
 from engram.server.slowing import Slowing
 from engram.server.workers import Answer, Workers
 
+WARM = 2
+"""Campaigns whose policies are made ready at the start."""
 REMEMBERED = 200
 """Answers kept for those who ask the same of the same state."""
 REMEMBERED_BYTES = 64_000_000
@@ -69,6 +73,12 @@ class Context:
         while len(self._answers) > REMEMBERED or self._bytes > REMEMBERED_BYTES:
             _, gone = self._answers.popitem(last=False)
             self._bytes -= len(gone[1])
+
+    async def warm(self) -> None:
+        """After a start: get the campaigns that were made last ready."""
+        with suppress(EngramError):
+            rows = await self.desk.rows()
+            await self.workers.start(rows[-WARM:])
 
     def written(self, visit: Visit) -> None:
         """A request wrote to a campaign's log."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 
 import uvicorn
@@ -64,7 +65,8 @@ def serve(settings: Settings, say: Callable[[str], None]) -> None:
             f"port {settings.port} of {settings.host} is taken; choose another with --port"
         ) from None
     say(f"{settings.base}/sign-in?token={secret}")
-    server.run(sockets=[listening])
+    with contextlib.suppress(KeyboardInterrupt):  # which is how a server is ended
+        server.run(sockets=[listening])
 
 
 def _owner(context: Context) -> str:

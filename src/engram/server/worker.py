@@ -53,10 +53,6 @@ class Worker:
         from engram.server.areas import create, preview
         from engram.server.jobs import JOBS
 
-        if job["do"] == "start":
-            import torch  # noqa: F401 (what takes time to import is imported before anybody waits)
-
-            return {}, b""
         if job["do"] == "create":
             return create(self._db, job["args"])
         if job["do"] == "preview":

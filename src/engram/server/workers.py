@@ -11,10 +11,12 @@ import asyncio
 import contextlib
 import os
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from engram._threads import one_thread_children
-from engram.errors import UnavailableError
+from engram.campaign.store import CampaignRow
+from engram.errors import EngramError, UnavailableError
 from engram.server import frames
 from engram.server.problems import RelayedError
 
@@ -169,11 +171,11 @@ class Workers:
     def pids(self) -> list[int]:
         return [p.pid for p in (*self._quick, self._slow) if p.pid is not None]
 
-    async def start(self) -> None:
-        """Let the processes import what they need, while nobody waits for them."""
-        for process in self._quick:
-            with contextlib.suppress(UnavailableError, RelayedError):
-                await process.do({"do": "start"})
+    async def start(self, rows: Sequence[CampaignRow]) -> None:
+        """Get the policies of some campaigns ready, while nobody waits for them."""
+        for row in rows:
+            with contextlib.suppress(EngramError):
+                await self.do("warm", row.name, row.uid)
 
     async def stop(self) -> None:
         for task in list(self._running.values()):

@@ -43,7 +43,7 @@ class InlineWorkers(Workers):
             raise RelayedError(message["error"], message.get("kind", "failed"))
         return message["answer"], out
 
-    async def start(self) -> None:
+    async def start(self, rows: Any) -> None:
         pass
 
 
