@@ -23,7 +23,7 @@ import torch
 from scipy.special import expit
 from torch import Tensor
 
-from engram.memory.denoiser import CountedDenoiser, NetworkDenoiser
+from engram.memory.denoiser import CountedDenoiser, Memory, NetworkDenoiser
 from engram.memory.permanent import PermanentMemory
 from engram.memory.unet import UNet
 from engram.observation import Observation, Observations
@@ -45,10 +45,13 @@ DREAMS = 10
 """How often a thorough search dreams."""
 
 
-def dreamable(memory: PermanentMemory) -> bool:
-    """Whether a copy of the memory can learn from dreams: a network of ours of one channel."""
+def dreamable(memory: Memory) -> bool:
+    """Whether a copy of the memory can learn from dreams: a network of ours of one channel, on
+    the cpu."""
     return (
-        isinstance(memory.denoiser, NetworkDenoiser)
+        isinstance(memory, PermanentMemory)
+        and memory.device == "cpu"
+        and isinstance(memory.denoiser, NetworkDenoiser)
         and memory.conditioned
         and memory.channels == 1
         and not memory.card.layers
@@ -76,7 +79,7 @@ class DreamingForecaster(MemoryForecaster):
 
     def __init__(
         self,
-        memory: PermanentMemory,
+        memory: Memory,
         imagination: Imagination,
         spatial: ProcessForecaster,
         plan: Remembering,
@@ -84,6 +87,7 @@ class DreamingForecaster(MemoryForecaster):
         budget: int,
     ) -> None:
         super().__init__(memory, imagination, spatial, plan)
+        assert isinstance(memory, PermanentMemory)  # dreamable
         self.permanent, self.dreaming = memory, dreaming
         self.due = frozenset(dreaming.schedule.times(budget))
         self.copy: CountedDenoiser | None = None

@@ -25,6 +25,7 @@ from torch import Tensor
 
 from engram.errors import InputError
 from engram.grid import Grid
+from engram.memory.layers import LayerSet
 from engram.memory.permanent import PermanentMemory
 from engram.memory.training import Trainer, TrainingPlan
 from engram.memory.unet import UNet
@@ -78,7 +79,7 @@ class DreamAreas:
     """
 
     description = "areas composed of what a search has found"
-    layers: tuple[str, ...] = ()
+    layers: LayerSet = LayerSet()
 
     def __init__(
         self,
