@@ -29,6 +29,7 @@ from engram.memory.denoiser import Denoiser, Memory
 from engram.observation import Observation, Observations
 from engram.pacing import UpdateSchedule, alpha
 from engram.policies.base import Answer, Policy, View, log_likelihood
+from engram.policies.base_rate import BaseRate
 from engram.policies.dreaming import (
     DREAMS,
     FIRST_DREAM,
@@ -66,6 +67,7 @@ class EmPtdmSettings:
         is held to its habits
     guard    : mix with a Gaussian process by evidence, and leave the ranking to its look-ahead
         while it is the better predictor
+    base_rate : mix with the share of targets as well (``base_rate``)
     views    : symmetries averaged in the mean, 1 or 8 (8 needs a square area without a
         preferred direction)
     rule     : how cells are ranked, ``foraging``, ``probability`` or ``paper`` (``ranking``)
@@ -80,6 +82,7 @@ class EmPtdmSettings:
     h: bool = True
     strength: float = 1.0
     guard: bool = True
+    base_rate: bool = False
     views: int = 8
     rule: str = "foraging"
     a: float = 1.0
@@ -163,7 +166,10 @@ class EmPtdm(Policy):
             if settings.dreams
             else MemoryForecaster(*parts)
         )
-        self.mixture = EvidenceMixture(grid, count=2 if settings.guard else 1)
+        self.base_rate = BaseRate(grid) if settings.base_rate else None
+        others = {"process": settings.guard, "base rate": settings.base_rate}
+        self.mixes = ("memory", *(name for name, counts in others.items() if counts))
+        self.mixture = EvidenceMixture(grid, count=len(self.mixes))
         self.look_ahead = LookAhead(SpreadTies(grid, self.seed))
         self.ranker: Ranker[Belief] = (
             Likely() if settings.rule == "probability" else settings.foraging
@@ -188,7 +194,7 @@ class EmPtdm(Policy):
         return Query(
             replace(scores, total=ranking.total),
             ranking.why,
-            dict(zip(("memory", "process"), mixed.weights.tolist(), strict=False)),
+            dict(zip(self.mixes, mixed.weights.tolist(), strict=True)),
             beliefs.memory.tilt if self.settings.h else None,
             beliefs=beliefs,
         )
@@ -197,7 +203,10 @@ class EmPtdm(Policy):
         """What the measurements say, whatever can be visited."""
         memory = self.memory.belief(self.observations)
         process = self.process.belief(self.observations)
-        mixed = self.mixture.mixed(*((memory, process) if self.settings.guard else (memory,)))
+        parts: list[Belief] = [memory, process] if self.settings.guard else [memory]
+        if self.base_rate is not None:
+            parts.append(self.base_rate.belief(self.observations))
+        mixed = self.mixture.mixed(*parts)
         imagined = self.explained.of(memory, self.observations)
         self.log.evaluations = self.memory.evaluations
         return Beliefs(memory, process, mixed, imagined)

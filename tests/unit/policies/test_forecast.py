@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engram import Grid, Observation
+from engram import Grid, InputError, Observation, make_policy
 from engram.observation import Observations
+from engram.policies.base_rate import BaseRate
 from engram.policies.forecast import Belief, Forecaster
 from engram.policies.imagination import DrawPlan, Imagination
 from engram.policies.mixing import EvidenceMixture
@@ -32,6 +33,7 @@ def memories(h: bool = True) -> MemoryForecaster:
 MAKERS: dict[str, Callable[[], Forecaster[Any]]] = {
     "process": lambda: ProcessForecaster(GRID),
     "memory": memories,
+    "base rate": lambda: BaseRate(GRID),
 }
 forecasters = pytest.mark.parametrize("name", list(MAKERS))
 
@@ -139,3 +141,34 @@ def test_any_number_of_predictors_is_mixed_by_evidence() -> None:
     again = EvidenceMixture(GRID, count=3)
     again.restore(mixture.history())
     assert np.array_equal(again.weights(), mixture.weights())
+
+
+def test_the_base_rate_is_the_posterior_of_the_share_of_finds() -> None:
+    """Beta(1, 4), 4 finds in 10: Beta(5, 10) has mean 1/3 and variance (1/3)(2/3)/16."""
+    belief = BaseRate(GRID).belief(measured(10))
+    assert belief.probability == pytest.approx(np.full(64, 1 / 3))
+    assert belief.doubt == pytest.approx(np.full(64, np.sqrt(2 / 9 / 16)))
+    assert BaseRate(GRID).belief(measured(0)).probability[0] == pytest.approx(0.2)
+    with pytest.raises(InputError, match="give two numbers above 0"):
+        BaseRate(GRID, (0.0, 4.0))
+
+
+def test_the_base_rate_is_one_more_part_of_the_mixture() -> None:
+    usual, more = (
+        make_policy("em-ptdm", GRID, 30, memory=MEMORY, base_rate=on) for on in (False, True)
+    )
+    for policy in (usual, more):
+        policy.observe(measured(9).items)
+    weights = more.suggest()[0].weights
+    assert list(weights) == ["memory", "process", "base rate"]
+    assert min(weights.values()) > 0
+    assert sum(weights.values()) == pytest.approx(1)
+    assert list(usual.suggest()[0].weights) == ["memory", "process"]
+    beliefs = more.believed().beliefs  # type: ignore[attr-defined]
+    mixed = sum(
+        w * part.probability for w, part in zip(weights.values(), beliefs.mixed.parts, strict=True)
+    )
+    assert beliefs.mixed.probability == pytest.approx(mixed)
+    again = make_policy("em-ptdm", GRID, 30, memory=MEMORY, base_rate=True)
+    again.restore(measured(9), more.state())
+    assert again.suggest() == more.suggest()
