@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike
 
 from engram.campaign.answers import Extended, Receipt, Told
 from engram.campaign.asking import Asking
-from engram.campaign.checks import check_tell, corrected_content, measured, show
 from engram.campaign.decide import SLACK
 from engram.campaign.events import (
     Close,
@@ -30,6 +29,7 @@ from engram.campaign.events import (
 from engram.campaign.files import default_content
 from engram.campaign.log import Entry
 from engram.campaign.model import (
+    Measurement,
     check_amount,
     check_budget,
     check_length,
@@ -41,7 +41,7 @@ from engram.errors import (
     InputError,
     NotFoundError,
 )
-from engram.grid import Cell
+from engram.grid import Cell, Grid
 from engram.observation import Observation
 
 RETRY_AFTER = 24 * 3600.0
@@ -115,12 +115,12 @@ class Campaign(Asking):
             queries = []
             out = set(state.pending(at))
             for observation, label in zip(observations, names, strict=True):
-                index = check_tell(state, observation.cell, seen, label)
+                index = _check_tell(state, observation.cell, seen, label)
                 if observation.cell not in out:
                     left -= state.spec.cost_of(index)
                 if left < -SLACK:
                     raise ExhaustedError(
-                        f"{label}cell {show(observation.cell)}: no budget left for a cell that is "
+                        f"{label}cell {_show(observation.cell)}: no budget left for a cell that is "
                         f"not out ({state.budget_left(at):g} of {state.budget:g} left); extend it, "
                         "or fail a cell that is out"
                     )
@@ -163,7 +163,7 @@ class Campaign(Asking):
         def prepare(state: State, at: float) -> Entry:
             if state.grid.index(cell) in state.measurements:
                 raise ConflictError(
-                    f"cell {show(cell)} was measured; retract the measurement instead"
+                    f"cell {_show(cell)} was measured; retract the measurement instead"
                 )
             if query is not None and state.queries[query].state == "failed":
                 raise ConflictError(f"query {query} was marked failed already")
@@ -193,12 +193,12 @@ class Campaign(Asking):
         request = {"cell": list(target), "change": change, "reason": reason}
 
         def prepare(state: State, at: float) -> Entry:
-            old = measured(state, cell).observation
+            old = _measured(state, cell).observation
             value = outcome if outcome is not None else old.outcome
             new = Observation.checked(
                 state.grid,
                 cell,
-                corrected_content(state.grid, old, content, outcome),
+                _corrected_content(state.grid, old, content, outcome),
                 value,
                 old.noise if noise is None else noise,
             )
@@ -214,7 +214,7 @@ class Campaign(Asking):
         request = {"cell": list(target), "reason": reason}
 
         def prepare(state: State, at: float) -> Entry:
-            old = measured(state, cell)
+            old = _measured(state, cell)
             return Entry(Retract(target, reason, Measured.told(old.observation)))
 
         return self._request("retract", by, key, request, prepare)
@@ -227,11 +227,11 @@ class Campaign(Asking):
         def check(state: State, at: float, cell: Cell) -> None:
             index = state.grid.index(cell)
             if state.is_closed(index):
-                raise ConflictError(f"cell {show(cell)} is closed already")
+                raise ConflictError(f"cell {_show(cell)} is closed already")
             if index in state.measurements:
-                raise ConflictError(f"cell {show(cell)} was measured; there is nothing to close")
+                raise ConflictError(f"cell {_show(cell)} was measured; there is nothing to close")
             if cell in state.pending(at):
-                raise ConflictError(f"cell {show(cell)} is out; mark it failed (never) instead")
+                raise ConflictError(f"cell {_show(cell)} is out; mark it failed (never) instead")
 
         return self._cells(Close, cells, reason, by, key, check)
 
@@ -243,7 +243,7 @@ class Campaign(Asking):
         def check(state: State, at: float, cell: Cell) -> None:
             index = state.grid.index(cell)
             if not state.is_closed(index) and index not in state.waits(at):
-                raise ConflictError(f"cell {show(cell)} is open already")
+                raise ConflictError(f"cell {_show(cell)} is open already")
 
         return self._cells(Open, cells, reason, by, key, check)
 
@@ -284,3 +284,38 @@ class Campaign(Asking):
 
         done = self._request("extend", by, key, body.plain(), prepare)
         return Extended(**vars(done), budget=self.state.budget)
+
+
+def _show(cell: Cell) -> str:
+    return f"({cell[0]}, {cell[1]})"
+
+
+def _measured(state: State, cell: Cell) -> Measurement:
+    found = state.measurements.get(state.grid.index(cell))
+    if found is None:
+        raise NotFoundError(f"cell {_show(cell)} has no measurement in force")
+    return found
+
+
+def _check_tell(state: State, cell: Cell, seen: set[int], label: str) -> int:
+    index = state.grid.index(cell)
+    if index in state.measurements:
+        raise ConflictError(f"{label}cell {_show(cell)} was measured already; correct it instead")
+    if index in seen:
+        raise InputError(f"{label}cell {_show(cell)} is given twice")
+    if state.is_closed(index):
+        raise ConflictError(f"{label}cell {_show(cell)} is closed; open it first")
+    return index
+
+
+def _corrected_content(
+    grid: Grid, old: Observation, content: ArrayLike | None, outcome: float | None
+) -> ArrayLike:
+    """The new content; one that merely stood for the outcome follows the outcome."""
+    if content is not None:
+        return content
+    if outcome is not None and grid.channels == 1:
+        stood = default_content(grid, old.outcome)
+        if (old.content == stood).all():
+            return default_content(grid, outcome)
+    return old.content
