@@ -19,6 +19,7 @@ from engram.server.routes.pages import pages
 from engram.server.routes.people import members, people
 from engram.server.routes.places import areas, places
 from engram.server.routes.server import server
+from engram.server.routes.shells import files, shells
 from engram.server.routes.views import views
 from engram.server.routes.work import work
 from engram.server.settings import Settings
@@ -61,6 +62,8 @@ def create_app(settings: Settings, workers: Workers | None = None) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     app.include_router(pages)
+    app.include_router(shells)
+    app.mount("/static", files())
     _publish(app)
     app.add_middleware(Guard, settings=settings)
     return app

@@ -12,13 +12,16 @@ from engram.server.access import check_origin
 from engram.server.context import TheContext
 from engram.server.problems import ProblemError
 from engram.server.routes.people import address_of, set_cookie, sign_in_with
+from engram.server.routes.shells import shell
 
 pages = APIRouter(include_in_schema=False)
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>engram</title>
-<meta name="viewport" content="width=device-width, initial-scale=1"></head>
-<body><main>{body}</main></body></html>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="/static/icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="/static/css/base.css"></head>
+<body><main class="sign-in"><h1>engram</h1>{body}</main></body></html>
 """
 
 
@@ -75,11 +78,7 @@ async def _enter(request: Request, context: TheContext, token: str) -> Response:
 async def first(request: Request, context: TheContext) -> Response:
     """Where a link leads to."""
     try:
-        caller = await context.identities.caller(request)
+        await context.identities.caller(request)
     except ProblemError:
         return RedirectResponse("/sign-in", 303, {"Cache-Control": "no-store"})
-    return page(
-        f"<h1>engram</h1><p>Signed in as <strong>{escape(caller.account.name)}</strong>. "
-        'The API is described in <a href="/openapi.json">openapi.json</a>; '
-        'your campaigns are <a href="/api/v1/campaigns">here</a>.</p>'
-    )
+    return HTMLResponse(shell("home"), headers={"Cache-Control": "no-store"})
