@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import engram
 
@@ -26,3 +27,28 @@ def test_errors_form_one_family() -> None:
     assert issubclass(engram.InputError, engram.EngramError)
     assert issubclass(engram.InputError, ValueError)
     assert issubclass(engram.WeightsError, engram.EngramError)
+
+
+def test_a_campaign_loads_neither_the_paper_nor_reports_nor_a_server(tmp_path: Path) -> None:
+    """The reproduction of the paper is a room of its own: a whole season never enters it."""
+    code = (
+        "import sys\n"
+        "from engram.cli.main import main\n"
+        "for line in ('create pond --size 8,8 --budget 9 --policy gp', 'ask pond -n 2',\n"
+        "             'tell pond --cell 1,1 --outcome 1', 'status pond', 'history pond',\n"
+        "             'explain pond --query 1', 'verify pond', 'export pond -o a.json', 'list'):\n"
+        "    assert main(['campaign', *line.split(), '--db', 'c.db', '--json']) == 0, line\n"
+        "rooms = ('engram.bench.paper', 'engram.report', 'engram.server', 'engram.bench.runner')\n"
+        "print('loaded:', [m for m in sys.modules if m.startswith(rooms)])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert done.stdout.strip().splitlines()[-1] == "loaded: []"
+
+
+def test_the_command_line_starts_without_torch_and_without_a_database() -> None:
+    rooms = ("torch", "scipy", "sqlalchemy", "fastapi", "pydantic", "engram.bench.paper")
+    code = f"import engram.cli.main, sys; print([m for m in {rooms!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

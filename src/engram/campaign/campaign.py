@@ -13,188 +13,43 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from engram.campaign.answers import Explanation, Extended, Receipt, Told
-from engram.campaign.checks import check_tell, corrected_content, measured, show
-from engram.campaign.decide import SLACK, Wish, check_wish, decide
+from engram.campaign.answers import Extended, Receipt, Told
+from engram.campaign.asking import Asking
+from engram.campaign.decide import SLACK
 from engram.campaign.events import (
-    Ask,
     Close,
     Correct,
-    Event,
     Extend,
     Fail,
-    HandedOut,
     Measured,
     Open,
     Retract,
     Tell,
 )
-from engram.campaign.explain import describe
 from engram.campaign.files import default_content
-from engram.campaign.log import CampaignLog, Entry, request_key
+from engram.campaign.log import Entry
 from engram.campaign.model import (
-    RANKINGS,
-    Query,
-    canonical,
+    Measurement,
     check_amount,
     check_budget,
     check_length,
-    digest,
 )
 from engram.campaign.state import State
 from engram.errors import (
     ConflictError,
-    DamagedError,
     ExhaustedError,
     InputError,
     NotFoundError,
 )
-from engram.grid import Cell
+from engram.grid import Cell, Grid
 from engram.observation import Observation
-from engram.policies.base import Suggestion
 
 RETRY_AFTER = 24 * 3600.0
 """Seconds after which a cell that could not be reached is tried again, unless told otherwise."""
 
-RACES = 3
-"""Asks computed without a lock before one is computed under it."""
 
-
-class Campaign(CampaignLog):
+class Campaign(Asking):
     """A search in the real world. Open one with ``open_campaign`` or ``create_campaign``."""
-
-    # -- asking --------------------------------------------------------------------------
-
-    def wish(
-        self, n: int, by: str = "", rank: str | None = None, start: Cell | None = None
-    ) -> Wish:
-        """What is asked for, checked, with the campaign's and the crew's defaults."""
-        if n < 1:
-            raise InputError(f"n={n}: ask for at least one cell")
-        rank = self.state.spec.rank if rank is None else rank
-        if rank not in RANKINGS:
-            raise InputError(f"rank={rank!r}: choose one of {', '.join(RANKINGS)}")
-        spec = self.state.spec
-        if start is None and self.unknown_crew(by):
-            raise InputError(
-                f"by={by!r} is none of the crews {', '.join(spec.crews)}; name one of them, or say "
-                "where the way begins (--from R,C)"
-            )
-        start = spec.crews.get(by) if start is None else start
-        if start is not None:
-            self.grid.index(start)
-        return Wish(n, rank, start)
-
-    def unknown_crew(self, by: str) -> bool:
-        """True for a name that is none of the crews, where the campaign has named its crews."""
-        crews = self.state.spec.crews
-        return bool(by and crews) and by not in crews
-
-    def ask(
-        self,
-        n: int = 1,
-        *,
-        by: str = "",
-        lease: float | None = None,
-        rank: str | None = None,
-        start: Cell | None = None,
-        key: str | None = None,
-    ) -> list[Query]:
-        """Hand out n different cells and reserve their budget.
-
-        lease : seconds after which the cells are given back (default: the campaign's)
-        rank  : 'score' or 'per-cost' (finds per cost, with the way from ``start``)
-        key   : repeating a request with the same key returns the same cells
-        """
-        if lease is not None and not lease > 0:
-            raise InputError(f"lease={lease}: give a time above 0")
-        if lease is not None:
-            check_length(lease, "lease")
-        wish = self.wish(n, by, rank, start)
-        lease = self.state.spec.lease if lease is None else lease
-        request = {
-            "n": n,
-            "rank": wish.rank,
-            "start": None if wish.start is None else list(wish.start),
-            "lease": lease,
-        }
-        key, given = request_key(key)
-        for _ in range(RACES):
-            self.refresh()
-            if given and self.storage.find(self.row, key) is not None:
-                break
-            basis, at = self.state.seq, self.now()
-            picks = self._decide(wish, at)
-            entry = self._ask_entry(wish, lease, picks, basis, at)
-
-            def keep(
-                state: State, moment: float, picks: Any = picks, basis: int = basis, e: Any = entry
-            ) -> Entry | None:
-                return e if self._still_good(state, picks, basis, moment) else None
-
-            event = self._commit("ask", by, key, request, keep)
-            if event is not None:
-                return self._queries(event[0])
-
-        def locked(state: State, moment: float) -> Entry:
-            picks = self._decide(wish, moment)
-            return self._ask_entry(wish, lease, picks, state.seq, moment)
-
-        done = self._commit("ask", by, key, request, locked)
-        assert done is not None
-        return self._queries(done[0])
-
-    def peek(
-        self, n: int = 10, *, by: str = "", rank: str | None = None, start: Cell | None = None
-    ) -> list[Suggestion]:
-        """The cells that ``ask`` would hand out now; nothing is reserved or written."""
-        self.refresh()
-        return self._decide(self.wish(n, by, rank, start), self.now())
-
-    def _decide(self, wish: Wish, at: float) -> list[Suggestion]:
-        check_wish(self.state, wish, at)
-        return decide(self.state, self.policy(), wish, at)
-
-    def _ask_entry(
-        self, wish: Wish, lease: float | None, picks: list[Suggestion], basis: int, at: float
-    ) -> Entry:
-        first = self.state.last_query + 1
-        queries = tuple(
-            HandedOut(first + i, pick.cell, {**pick.terms, "rank": pick.rank})
-            for i, pick in enumerate(picks)
-        )
-        detail = describe(self.state, self.policy(), picks, wish, at)
-        sha256 = digest(canonical(detail))
-        body = Ask(wish.n, wish.rank, wish.start, lease, basis, at, queries, sha256)
-        return Entry(body, detail)
-
-    def _still_good(self, state: State, picks: list[Suggestion], basis: int, moment: float) -> bool:
-        """True when since ``basis`` only measurements of other cells came in."""
-        if state.stirred > basis:
-            return False
-        indices = [state.grid.index(pick.cell) for pick in picks]
-        price = sum(state.spec.cost_of(index) for index in indices)
-        affordable = price <= state.budget_left(moment) + SLACK
-        return affordable and bool(state.available(moment)[indices].all())
-
-    def _queries(self, event: Event) -> list[Query]:
-        assert isinstance(event.body, Ask)
-        return [self.state.queries[item.query] for item in event.body.queries]
-
-    def explain(self, query: int) -> Explanation:
-        """Why a query's cell was suggested, as it was kept when it was suggested."""
-        self.refresh()
-        known = self.state.queries.get(query)
-        if known is None:
-            raise NotFoundError(
-                f"there is no query {query}; the campaign has {len(self.state.queries)} so far"
-            )
-        kept = self.storage.detail(self.row, known.seq)
-        try:
-            explanation = next(e for e in kept if tuple(e["cell"]) == known.cell)
-            return Explanation.of(query, known.state_at(self.now()), explanation)
-        except (TypeError, LookupError, StopIteration) as error:
-            raise DamagedError(f"the explanation of query {query} was changed or lost") from error
 
     # -- telling -------------------------------------------------------------------------
 
@@ -260,12 +115,12 @@ class Campaign(CampaignLog):
             queries = []
             out = set(state.pending(at))
             for observation, label in zip(observations, names, strict=True):
-                index = check_tell(state, observation.cell, seen, label)
+                index = _check_tell(state, observation.cell, seen, label)
                 if observation.cell not in out:
                     left -= state.spec.cost_of(index)
                 if left < -SLACK:
                     raise ExhaustedError(
-                        f"{label}cell {show(observation.cell)}: no budget left for a cell that is "
+                        f"{label}cell {_show(observation.cell)}: no budget left for a cell that is "
                         f"not out ({state.budget_left(at):g} of {state.budget:g} left); extend it, "
                         "or fail a cell that is out"
                     )
@@ -308,7 +163,7 @@ class Campaign(CampaignLog):
         def prepare(state: State, at: float) -> Entry:
             if state.grid.index(cell) in state.measurements:
                 raise ConflictError(
-                    f"cell {show(cell)} was measured; retract the measurement instead"
+                    f"cell {_show(cell)} was measured; retract the measurement instead"
                 )
             if query is not None and state.queries[query].state == "failed":
                 raise ConflictError(f"query {query} was marked failed already")
@@ -338,12 +193,12 @@ class Campaign(CampaignLog):
         request = {"cell": list(target), "change": change, "reason": reason}
 
         def prepare(state: State, at: float) -> Entry:
-            old = measured(state, cell).observation
+            old = _measured(state, cell).observation
             value = outcome if outcome is not None else old.outcome
             new = Observation.checked(
                 state.grid,
                 cell,
-                corrected_content(state.grid, old, content, outcome),
+                _corrected_content(state.grid, old, content, outcome),
                 value,
                 old.noise if noise is None else noise,
             )
@@ -359,7 +214,7 @@ class Campaign(CampaignLog):
         request = {"cell": list(target), "reason": reason}
 
         def prepare(state: State, at: float) -> Entry:
-            old = measured(state, cell)
+            old = _measured(state, cell)
             return Entry(Retract(target, reason, Measured.told(old.observation)))
 
         return self._request("retract", by, key, request, prepare)
@@ -372,11 +227,11 @@ class Campaign(CampaignLog):
         def check(state: State, at: float, cell: Cell) -> None:
             index = state.grid.index(cell)
             if state.is_closed(index):
-                raise ConflictError(f"cell {show(cell)} is closed already")
+                raise ConflictError(f"cell {_show(cell)} is closed already")
             if index in state.measurements:
-                raise ConflictError(f"cell {show(cell)} was measured; there is nothing to close")
+                raise ConflictError(f"cell {_show(cell)} was measured; there is nothing to close")
             if cell in state.pending(at):
-                raise ConflictError(f"cell {show(cell)} is out; mark it failed (never) instead")
+                raise ConflictError(f"cell {_show(cell)} is out; mark it failed (never) instead")
 
         return self._cells(Close, cells, reason, by, key, check)
 
@@ -388,7 +243,7 @@ class Campaign(CampaignLog):
         def check(state: State, at: float, cell: Cell) -> None:
             index = state.grid.index(cell)
             if not state.is_closed(index) and index not in state.waits(at):
-                raise ConflictError(f"cell {show(cell)} is open already")
+                raise ConflictError(f"cell {_show(cell)} is open already")
 
         return self._cells(Open, cells, reason, by, key, check)
 
@@ -429,3 +284,38 @@ class Campaign(CampaignLog):
 
         done = self._request("extend", by, key, body.plain(), prepare)
         return Extended(**vars(done), budget=self.state.budget)
+
+
+def _show(cell: Cell) -> str:
+    return f"({cell[0]}, {cell[1]})"
+
+
+def _measured(state: State, cell: Cell) -> Measurement:
+    found = state.measurements.get(state.grid.index(cell))
+    if found is None:
+        raise NotFoundError(f"cell {_show(cell)} has no measurement in force")
+    return found
+
+
+def _check_tell(state: State, cell: Cell, seen: set[int], label: str) -> int:
+    index = state.grid.index(cell)
+    if index in state.measurements:
+        raise ConflictError(f"{label}cell {_show(cell)} was measured already; correct it instead")
+    if index in seen:
+        raise InputError(f"{label}cell {_show(cell)} is given twice")
+    if state.is_closed(index):
+        raise ConflictError(f"{label}cell {_show(cell)} is closed; open it first")
+    return index
+
+
+def _corrected_content(
+    grid: Grid, old: Observation, content: ArrayLike | None, outcome: float | None
+) -> ArrayLike:
+    """The new content; one that merely stood for the outcome follows the outcome."""
+    if content is not None:
+        return content
+    if outcome is not None and grid.channels == 1:
+        stood = default_content(grid, old.outcome)
+        if (old.content == stood).all():
+            return default_content(grid, outcome)
+    return old.content

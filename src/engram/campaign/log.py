@@ -10,10 +10,9 @@ from typing import Any
 
 from engram.campaign.answers import Receipt
 from engram.campaign.artifacts import campaign_folder
-from engram.campaign.checks import check_text
 from engram.campaign.engine import Engine
 from engram.campaign.events import Body, Event
-from engram.campaign.model import ChangedError, StaleError
+from engram.campaign.model import ChangedError, StaleError, check_text
 from engram.campaign.snapshot import Snapshots
 from engram.campaign.state import State
 from engram.campaign.storage import Storage, Writer

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.errors import ConflictError, InputError, Kind, NewerError, UnavailableError
+from engram.errors import ConflictError, InputError, Kind, NewerError, UnavailableError, shown
 from engram.grid import DEAREST, Cell, Grid
 from engram.observation import Observation
 
@@ -44,6 +44,10 @@ exact to far below what anybody counts."""
 
 LONGEST = 100 * 366 * 86400.0
 """The longest lease or wait, in seconds."""
+
+
+TEXT = 2000
+"""Characters that a name or a reason may have."""
 
 
 class StorageError(UnavailableError):
@@ -174,6 +178,19 @@ class Spec:
         terms["grid"] = _grid_from_dict(terms["grid"])
         terms["crews"] = {name: (int(r), int(c)) for name, (r, c) in terms["crews"].items()}
         return cls(**terms), more
+
+
+def check_text(value: object, name: str) -> str:
+    """A text that every database keeps as it is: no bytes, no zero, nothing that is not UTF-8."""
+    if not isinstance(value, str):
+        raise InputError(f"{name}={shown(value)}: give a text")
+    if len(value) > TEXT or "\0" in value:
+        raise InputError(f"{name}={shown(value)}: give up to {TEXT} characters, none of them zero")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{name}={shown(value)} is not text in UTF-8; write it anew") from None
+    return value
 
 
 def check_budget(amount: float, kind: str) -> float:

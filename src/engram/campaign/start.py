@@ -9,11 +9,10 @@ from typing import Any
 
 from engram._version import __version__
 from engram.campaign.campaign import Campaign
-from engram.campaign.checks import check_text
 from engram.campaign.engine import Engine
 from engram.campaign.events import Create, Event
 from engram.campaign.fits import check_fits
-from engram.campaign.model import RULES, Spec, check_bounds
+from engram.campaign.model import RULES, Spec, check_bounds, check_text
 from engram.campaign.state import State
 from engram.campaign.storage import Storage
 from engram.campaign.store import LogStore

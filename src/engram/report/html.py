@@ -1,15 +1,27 @@
-"""The page itself: markup and style, nothing fetched from anywhere."""
+"""The report of one task: ``report.html``, which fetches nothing, and ``search.gif``."""
 
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from pathlib import Path
 
 from engram import __version__
+from engram._writing import write_files
 from engram.policies import POLICIES
-from engram.report.figures import FigureText, Section
-from engram.report.summary import Entry, Result, headline, object_sizes, random_result, result_of
+from engram.report.animation import animate
+from engram.report.figures import FigureText, Section, sections
+from engram.report.summary import (
+    Entry,
+    Result,
+    entries_of,
+    headline,
+    object_sizes,
+    random_result,
+    result_of,
+)
+from engram.simulate import Trace
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1d1f; --soft: #5a6067; --paper: #ffffff;
@@ -117,6 +129,31 @@ COLUMNS = (
     "seconds per measurement",
     "network evaluations per measurement",
 )
+
+
+def write_report(
+    traces: Sequence[Trace],
+    out: Path,
+    *,
+    title: str,
+    notes: Sequence[str] = (),
+    beside: Mapping[str, str] | None = None,
+) -> Path:
+    """Write ``report.html`` and ``search.gif`` into the folder ``out``; returns the page's path.
+
+    traces : searches of one and the same task, one per policy or seed
+    notes  : sentences shown below the headline, for instance how the area was prepared
+    beside : further files of the folder, name -> text; all files are written, or none
+
+    The page holds everything it needs, the animation included, and fetches nothing.
+    """
+    entries = entries_of(traces)
+    gif = animate(entries)
+    text = page(title, entries, sections(entries), gif, notes)
+    target = Path(out) / "report.html"
+    more = {Path(out) / name: content for name, content in (beside or {}).items()}
+    write_files({Path(out) / "search.gif": gif, target: text, **more})
+    return target
 
 
 def page(

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
-from engram.campaign.checks import check_text
+from engram.campaign.model import check_text
 from engram.campaign.sql_store import SqlStore
 from engram.errors import ConflictError, InputError, NotFoundError, shown
 from engram.server import tables
