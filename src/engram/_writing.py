@@ -17,6 +17,8 @@ from engram.errors import InputError
 
 DATABASE = b"SQLite format 3\0"
 """How a SQLite file begins."""
+GEOPACKAGE = b"GPKG"
+"""What stands at byte 68 of one that is a map and may be replaced."""
 
 
 def write_file(path: Path, data: bytes | str) -> None:
@@ -58,7 +60,7 @@ def write_files(contents: Mapping[Path, bytes | str]) -> None:
 
 
 def _check_place(path: Path) -> None:
-    """Refuse to replace what is no file, or a database."""
+    """Refuse to replace what is no file, or a database that is no map."""
     try:
         kind = path.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -66,7 +68,8 @@ def _check_place(path: Path) -> None:
     if not (stat.S_ISREG(kind) or stat.S_ISLNK(kind)):
         raise InputError(f"cannot write {path}: there is something that is not a file")
     with contextlib.suppress(OSError), path.open("rb") as file:
-        if file.read(len(DATABASE)) == DATABASE:
+        head = file.read(72)
+        if head.startswith(DATABASE) and head[68:] != GEOPACKAGE:
             raise InputError(f"{path} is a database and is not overwritten; choose another name")
 
 

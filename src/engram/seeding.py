@@ -26,6 +26,7 @@ STREAMS = {
     "task": 6,
     "refresh": 8,
     "dream": 9,
+    "tours": 10,
 }
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from engram.campaign.answers import Explanation
-from engram.campaign.decide import SLACK, Wish, check_wish, decide
+from engram.campaign.decide import SLACK, Outing, Wish, check_wish, decide
 from engram.campaign.events import Ask, Event, HandedOut
 from engram.campaign.explain import describe
 from engram.campaign.log import CampaignLog, Entry, request_key
@@ -56,12 +57,14 @@ class Asking(CampaignLog):
         rank: str | None = None,
         start: Cell | None = None,
         key: str | None = None,
+        outing: Outing | None = None,
     ) -> list[Query]:
         """Hand out n different cells and reserve their budget.
 
-        lease : seconds after which the cells are given back (default: the campaign's)
-        rank  : 'score' or 'per-cost' (finds per cost, with the way from ``start``)
-        key   : repeating a request with the same key returns the same cells
+        lease  : seconds after which the cells are given back (default: the campaign's)
+        rank   : 'score' or 'per-cost' (finds per cost, with the way from ``start``)
+        key    : repeating a request with the same key returns the same cells
+        outing : crews that go on tours: up to n cells out of a pool of good ones
         """
         if lease is not None and not lease > 0:
             raise InputError(f"lease={lease}: give a time above 0")
@@ -75,14 +78,17 @@ class Asking(CampaignLog):
             "start": None if wish.start is None else list(wish.start),
             "lease": lease,
         }
+        if outing is not None:
+            wish = replace(wish, pool=outing.pool)
+            request["outing"] = outing.to_dict()
         key, given = request_key(key)
         for _ in range(RACES):
             self.refresh()
             if given and self.storage.find(self.row, key) is not None:
                 break
             basis, at = self.state.seq, self.now()
-            picks = self._decide(wish, at)
-            entry = self._ask_entry(wish, lease, picks, basis, at)
+            picks, more = self._chosen(wish, at, outing)
+            entry = self._ask_entry(wish, lease, picks, basis, at, more)
 
             def keep(
                 state: State, moment: float, picks: Any = picks, basis: int = basis, e: Any = entry
@@ -94,8 +100,8 @@ class Asking(CampaignLog):
                 return self._queries(event[0])
 
         def locked(state: State, moment: float) -> Entry:
-            picks = self._decide(wish, moment)
-            return self._ask_entry(wish, lease, picks, state.seq, moment)
+            picks, more = self._chosen(wish, moment, outing)
+            return self._ask_entry(wish, lease, picks, state.seq, moment, more)
 
         done = self._commit("ask", by, key, request, locked)
         assert done is not None
@@ -112,8 +118,23 @@ class Asking(CampaignLog):
         check_wish(self.state, wish, at)
         return decide(self.state, self.policy(), wish, at)
 
+    def _chosen(
+        self, wish: Wish, at: float, outing: Outing | None
+    ) -> tuple[list[Suggestion], dict[str, Any]]:
+        """The cells to hand out, and what the log keeps of the tours they are on."""
+        picks = self._decide(wish, at)
+        if outing is None:
+            return picks, {}
+        return outing.chosen(self.state, picks, wish.n, self.state.budget_left(at))
+
     def _ask_entry(
-        self, wish: Wish, lease: float | None, picks: list[Suggestion], basis: int, at: float
+        self,
+        wish: Wish,
+        lease: float | None,
+        picks: list[Suggestion],
+        basis: int,
+        at: float,
+        more: dict[str, Any],
     ) -> Entry:
         first = self.state.last_query + 1
         queries = tuple(
@@ -122,7 +143,7 @@ class Asking(CampaignLog):
         )
         detail = describe(self.state, self.policy(), picks, wish, at)
         sha256 = digest(canonical(detail))
-        body = Ask(wish.n, wish.rank, wish.start, lease, basis, at, queries, sha256)
+        body = Ask(wish.n, wish.rank, wish.start, lease, basis, at, queries, sha256, more=more)
         return Entry(body, detail)
 
     def _still_good(self, state: State, picks: list[Suggestion], basis: int, moment: float) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +20,29 @@ SLACK = 1e-9
 
 @dataclass(frozen=True)
 class Wish:
-    """What a crew asks for."""
+    """What a crew asks for. ``pool``: cells to choose the n from, where tours are made of them."""
 
     n: int = 1
     rank: str = "score"
     start: Cell | None = None
+    pool: int = 0
+
+
+class Outing(Protocol):
+    """Crews that go out together (``geo.crews``): tours through some cells of a pool."""
+
+    @property
+    def pool(self) -> int:
+        """How many cells to choose from."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was asked for, as the log keeps it."""
+
+    def chosen(
+        self, state: State, candidates: list[Suggestion], n: int, left: float
+    ) -> tuple[list[Suggestion], dict[str, Any]]:
+        """Up to n of the candidates within the budget left, in the order of their queries, and
+        what the log keeps beside them."""
 
 
 def trip_cost(state: State, start: Cell | None) -> NDArray[np.float64]:
@@ -102,14 +121,19 @@ def _standing(
 
 
 def decide(state: State, policy: Policy, wish: Wish, at: float) -> list[Suggestion]:
-    """The n cells to hand out at this moment; refuses when budget or cells do not suffice."""
+    """The n cells to hand out at this moment; refuses when budget or cells do not suffice.
+
+    A pool is as large as there are cells, whatever they cost together.
+    """
     grid, left = state.grid, state.budget_left(at)
     available, price = state.available(at), prices(state)
     place = standing(state, policy, wish, at).place
     taken = [grid.index(cell) for cell in state.pending(at)]
     picks: list[Suggestion] = []
-    for _ in range(wish.n):
+    for _ in range(wish.pool or wish.n):
         payable = available & (price <= left + SLACK)
+        if not payable.any() and wish.pool:
+            break
         if not payable.any():
             raise ExhaustedError(_why_not(state, wish.n, len(picks), at, bool(available.any())))
         now = _standing(state, policy, wish, payable, available, len(taken))
@@ -118,7 +142,7 @@ def decide(state: State, policy: Policy, wish: Wish, at: float) -> list[Suggesti
         picks.append(replace(best, terms={**best.terms, "worth": float(now.worth[index])}))
         taken.append(index)
         available[index] = False
-        left -= price[index]
+        left -= 0 if wish.pool else price[index]
     return picks
 
 

@@ -151,6 +151,11 @@ class Ask(Body):
     def places(self) -> tuple[Cell, ...]:
         return tuple(item.cell for item in self.queries)
 
+    @property
+    def pool(self) -> int:
+        """Cells that tours of crews were chosen from; 0 where none were made."""
+        return int(self.more.get("outing", {}).get("pool", 0))
+
 
 @dataclass(frozen=True)
 class Tell(Body):

@@ -86,11 +86,23 @@ def in_words(event: Event) -> str:
     return f"{words} ({body.reason})" if body.reason else words
 
 
-def export(campaign: Campaign, path: Path) -> Exported:
-    """Write .json (the whole log), .csv or .npz (the measurements in force).
+ON_MAP = (".gpkg", ".geojson", ".kml", ".gpx", ".tif", ".tiff")
+"""Formats of campaigns that have a place on Earth (``geo.fieldfiles``)."""
 
-    The CSV and NPZ files can be told to another campaign.
+
+def export(campaign: Campaign, path: Path) -> Exported:
+    """Write .json (the whole log), .csv or .npz (the measurements in force), or a map.
+
+    The CSV and NPZ files can be told to another campaign. Maps are .gpkg, .geojson, .kml, .gpx
+    and .tif.
     """
+    if path.suffix.lower() in ON_MAP:
+        from engram.geo import needs_geo
+
+        needs_geo()
+        from engram.geo.fieldfiles import export_map
+
+        return Exported(str(path), export_map(campaign, path))
     forms: dict[str, Callable[[Campaign], bytes | str]] = {
         ".json": _as_json,
         ".csv": _as_csv,
@@ -98,7 +110,9 @@ def export(campaign: Campaign, path: Path) -> Exported:
     }
     form = forms.get(path.suffix.lower())
     if form is None:
-        raise InputError(f"{path}: give a .json, .csv or .npz file to write")
+        raise InputError(
+            f"{path}: give a .json, .csv or .npz file to write, or a map: {', '.join(ON_MAP)}"
+        )
     campaign.refresh()
     count = len(campaign.events if form is _as_json else campaign.state.observations)
     write_file(path, form(campaign))
@@ -120,10 +134,29 @@ def _as_csv(campaign: Campaign) -> str:
     values = ["value"] if size == 1 else [f"value_{i}" for i in range(size)]
     text = io.StringIO(newline="")
     writer = csv.writer(text)
-    writer.writerow(["row", "col", "outcome", "noise", *values])
-    for o in campaign.state.observations:
-        writer.writerow([*o.cell, o.outcome, o.noise, *(str(v) for v in o.content.ravel())])
+    places = _coordinates(campaign)
+    writer.writerow(["row", "col", "outcome", "noise", *values, *places])
+    for i, o in enumerate(campaign.state.observations):
+        where = [column[i] for column in places.values()]
+        content = (str(v) for v in o.content.ravel())
+        writer.writerow([*o.cell, o.outcome, o.noise, *content, *where])
     return text.getvalue()
+
+
+def _coordinates(campaign: Campaign) -> dict[str, list[float]]:
+    """Column -> coordinates of the centres of the cells measured; none without a place."""
+    grid = campaign.grid
+    if grid.crs is None or grid.transform is None:
+        return {}
+    from engram.geo import needs_geo
+
+    needs_geo()
+    from engram.geo.place import Place
+
+    x, y = Place(grid).centres([grid.index(o.cell) for o in campaign.state.observations])
+    lat, lon = Place(grid).degrees(x, y)
+    columns = {"latitude": (lat, 7), "longitude": (lon, 7), "x": (x, 2), "y": (y, 2)}
+    return {name: [round(float(v), n) for v in found] for name, (found, n) in columns.items()}
 
 
 def _as_npz(campaign: Campaign) -> bytes:

@@ -103,10 +103,14 @@ def _check_ask(
     if _detail_hash(campaign, seq) != ask.detail_sha256:
         report.faults.append(f"event {seq}: its explanation was changed or is missing")
     try:
-        picks = decide(state, engine.policy(state), Wish(ask.n, ask.rank, ask.start), ask.at)
+        wish = Wish(ask.n, ask.rank, ask.start, ask.pool)
+        picks = decide(state, engine.policy(state), wish, ask.at)
     except EngramError as error:
         report.faults.append(f"event {seq}: the replay fails: {error}")
         return
+    if ask.pool:  # tours are made of some of the pool; which ones is not replayed
+        offered = {pick.cell: pick for pick in picks}
+        picks = [offered.get(item.cell, picks[0]) for item in ask.queries]
     for recorded, pick in zip(ask.queries, picks, strict=True):
         report.suggestions += 1
         again = {**pick.terms, "rank": pick.rank}

@@ -90,11 +90,13 @@ def verify(name: Name, db: DbOrServer = None, as_json: Json = False) -> None:
 
 def export(
     name: Name,
-    out: Annotated[Path, typer.Option("--out", "-o", help="File to write: .json, .csv or .npz.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="File to write; its ending is the format.")
+    ],
     db: DbOrServer = None,
     as_json: Json = False,
 ) -> None:
-    """Write the log (.json) or the measurements (.csv, .npz)."""
+    """Write the log (.json), measurements (.csv, .npz) or a map (.gpkg, .geojson, .kml, ...)."""
     campaign = opened(name, db)
     from engram.campaign import export as write
 

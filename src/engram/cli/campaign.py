@@ -41,13 +41,25 @@ from engram.cli.geo import (
     CellSize,
     Combine,
     CostIs,
+    CrewCount,
     Crs,
+    FieldFiles,
     Fix,
+    GeoJson,
+    Gpx,
+    Hours,
     NoGo,
     Preview,
+    Speed,
     TellCrs,
+    TourPicture,
+    VisitMinutes,
+    outing_of,
     show_place,
+    show_tours,
+    start_cell,
     told_words,
+    tours_with,
 )
 from engram.errors import InputError
 
@@ -184,22 +196,43 @@ def ask(
     lease: Lease = None,
     rank: Rank = None,
     start: From = None,
+    crews: CrewCount = None,
+    hours: Hours = None,
+    speed: Speed = "3km/h",
+    minutes_per_visit: VisitMinutes = 10.0,
+    gpx: Gpx = None,
+    geojson: GeoJson = None,
+    preview: TourPicture = None,
     key: Key = None,
     db: DbOrServer = None,
     as_json: Json = False,
 ) -> None:
     """Hand out cells to measure next and reserve their budget."""
     campaign = opened(name, db)
-    place = None if start is None else cell_of(start, "--from")
+    files = FieldFiles(gpx, geojson, preview)
+    files.check(campaign)
+    outing = outing_of(campaign, n, crews, start, hours, speed, minutes_per_visit)
+    place = None if start is None or outing is not None else start_cell(campaign, start)
     queries = campaign.ask(
-        n, by=by, lease=duration(lease, "--lease"), rank=rank, start=place, key=key
+        n,
+        by=by,
+        lease=duration(lease, "--lease"),
+        rank=rank,
+        start=place,
+        key=key,
+        outing=outing,
     )
     from engram.campaign import NextCell
 
     rows = [NextCell.handed_out(query).to_dict() for query in queries]
     reserved = ", ".join(f"query {q.query} at {q.cell}" for q in queries)
+    tours = tours_with(campaign, queries) if outing is not None else []
+    files.write(campaign, queries, tours, f"{name}: reserved: {reserved}")
     with acknowledges(f"{name}: reserved: {reserved}"):
-        show_queries(rows, as_json, f"{name}: cells to measure")
+        if outing is not None:
+            show_tours(rows, tours, as_json, f"{name}: cells to measure")
+        else:
+            show_queries(rows, as_json, f"{name}: cells to measure")
         if not as_json:
             say_note(campaign.note)
 

@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from engram.cli._campaign import say_note
-from engram.cli._printing import say
+from engram.cli._campaign import cell_of, say_note, show_queries
+from engram.cli._printing import say, say_json
 from engram.errors import InputError
 
 if TYPE_CHECKING:
+    from engram.campaign import Campaign
     from engram.campaign.answers import Told
+    from engram.campaign.model import Query
     from engram.geo.area import Area
+    from engram.geo.crews import Crews
+    from engram.geo.tours import Tour
 
-PLACE = "Real places"
+PLACE, TOURS = "Real places", "Tours"
 
 AreaFile = Annotated[
     Path | None,
@@ -70,6 +74,28 @@ Fix = Annotated[
         help="Turn round swapped coordinates and leave out places outside; both are said.",
         rich_help_panel=PLACE,
     ),
+]
+CrewCount = Annotated[
+    int | None,
+    typer.Option(help="Crews that go on tours and share up to -n cells.", rich_help_panel=TOURS),
+]
+Hours = Annotated[float | None, typer.Option(help="Hours of each crew.", rich_help_panel=TOURS)]
+Speed = Annotated[
+    str, typer.Option(help="Of crews, like 3km/h, where no cost raster is.", rich_help_panel=TOURS)
+]
+VisitMinutes = Annotated[
+    float, typer.Option("--minutes-per-visit", help="Time at a cell.", rich_help_panel=TOURS)
+]
+Gpx = Annotated[
+    Path | None,
+    typer.Option("--gpx", help="Write waypoints and routes to this file.", rich_help_panel=PLACE),
+]
+GeoJson = Annotated[
+    Path | None,
+    typer.Option("--geojson", help="Write cells and tours to this file.", rich_help_panel=PLACE),
+]
+TourPicture = Annotated[
+    Path | None, typer.Option("--preview", help="Draw cells and tours.", rich_help_panel=PLACE)
 ]
 
 
@@ -164,3 +190,121 @@ def draw_preview(area: Area, name: str, path: Path) -> None:
     from engram.geo.picture import area_title, draw_area
 
     write_file(path, draw_area(area.grid, area.facts, area_title(name, area.grid)))
+
+
+# -- asking ----------------------------------------------------------------------------------------
+
+
+def outing_of(
+    campaign: Campaign,
+    n: int,
+    crews: int | None,
+    start: str | None,
+    hours: float | None,
+    speed: str,
+    minutes_per_visit: float,
+) -> Crews | None:
+    """The crews that go out, where they were asked for."""
+    if crews is None:
+        if hours is not None:
+            raise InputError("--hours needs --crews, like --crews 3")
+        return None
+    from engram.geo import needs_geo
+
+    needs_geo()
+    from engram.geo.crews import Crews
+    from engram.geo.place import Place
+    from engram.geo.telling import place_at
+    from engram.geo.units import speed as speed_of
+
+    Place(campaign.grid)
+    if start is None or hours is None:
+        raise InputError("--crews needs --from LAT,LON, where tours begin and end, and --hours")
+    _, lat, lon = place_at(start, "", "--from")
+    return Crews(crews, n, (lat, lon), hours, speed_of(speed, "--speed"), minutes_per_visit)
+
+
+def start_cell(campaign: Campaign, start: str) -> tuple[int, int]:
+    """Where a crew begins: R,C in whole numbers, or LAT,LON where the campaign has a place."""
+    if "." not in start or campaign.grid.crs is None:
+        return cell_of(start, "--from")
+    from engram.geo import needs_geo
+
+    needs_geo()
+    from engram.geo.place import Place
+    from engram.geo.telling import place_at
+
+    place = Place(campaign.grid)
+    _, lat, lon = place_at(start, "", "--from")
+    x, y = (float(v) for v in place.on_map(lat, lon))
+    near = place.nearest(x, y, ~campaign.state.base_closed)
+    assert near is not None
+    return near[0]
+
+
+def tours_with(campaign: Campaign, queries: Sequence[Query]) -> list[Tour]:
+    """Tours of the log that lead through these queries."""
+    from engram.geo.tours import tours_of
+
+    wanted = {query.query for query in queries}
+    return [tour for tour in tours_of(campaign, all_of_them=True) if wanted & set(tour.queries)]
+
+
+def show_tours(
+    rows: Sequence[dict[str, Any]], tours: Sequence[Tour], as_json: bool, title: str
+) -> None:
+    """Cells and the tours through them."""
+    if as_json:
+        say_json({"queries": list(rows), "tours": [tour.to_dict() for tour in tours]})
+        return
+    show_queries(rows, False, title)
+    for tour in tours:
+        stops = " ".join(f"Q{query}" for query in tour.queries)
+        say(f"crew {tour.crew}: {stops}; {tour.words()}")
+
+
+@dataclass(frozen=True)
+class FieldFiles:
+    """Files that an ask writes for the field."""
+
+    gpx: Path | None
+    geojson: Path | None
+    preview: Path | None
+
+    def check(self, campaign: Campaign) -> None:
+        """Refuse what cannot be written before anything is reserved."""
+        names = {".gpx": self.gpx, ".geojson": self.geojson, ".png": self.preview}
+        for suffix, path in names.items():
+            if path is not None and path.suffix.lower() != suffix:
+                raise InputError(f"{path}: name a file that ends in {suffix}")
+        if any(names.values()):
+            from engram.geo import needs_geo
+
+            needs_geo()
+            from engram.geo.place import Place
+
+            Place(campaign.grid)
+
+    def write(
+        self, campaign: Campaign, queries: Sequence[Query], tours: Sequence[Tour], done: str
+    ) -> None:
+        """Write the files; ``done`` is true already, and said when they cannot be written."""
+        if self.gpx is None and self.geojson is None and self.preview is None:
+            return
+        from engram._writing import write_files
+        from engram.geo.fieldfiles import as_gpx, as_tour_json
+        from engram.geo.fieldmap import FieldMap
+        from engram.geo.picture import draw_tours
+
+        found = FieldMap(campaign)
+        contents: dict[Path, bytes | str] = {}
+        if self.gpx is not None:
+            contents[self.gpx] = as_gpx(found, queries, tours)
+        if self.geojson is not None:
+            contents[self.geojson] = as_tour_json(found, queries, tours)
+        if self.preview is not None:
+            contents[self.preview] = draw_tours(found, queries, tours)
+        try:
+            write_files(contents)
+        except InputError as error:
+            raise InputError(f"{done}; only the files were not written: {error}") from error

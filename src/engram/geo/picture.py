@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engram.geo.place import Place
-from engram.geo.units import shown_side
+from engram.geo.units import shown_length, shown_side
 from engram.grid import Grid
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from engram.campaign.model import Query
+    from engram.geo.fieldmap import FieldMap
+    from engram.geo.tours import Tour
 
 OPEN, SHUT, BARRED, EDGE = "#cfe3c4", "#eceae6", "#d8433b", "#2b4a2f"
 WAYS = ("#1f5fbf", "#b0561f", "#7a3fa0", "#12806a", "#9c2b52", "#5d6a00")
@@ -52,6 +56,22 @@ def draw_area(
         axes.ticklabel_format(useOffset=False, style="plain")
 
     return png(draw, wide + (1.4 if tours else 0.0), tall)
+
+
+def draw_tours(found: FieldMap, queries: Sequence[Query], tours: Sequence[Tour]) -> bytes:
+    """A PNG of the cells that were handed out and the ways through them."""
+    numbers = {query.query: found.state.grid.index(query.cell) for query in queries}
+    shown = [
+        {
+            "line": tour.line,
+            "stops": np.stack(found.place.centres([numbers[q] for q in tour.queries]), axis=1),
+            "label": f"crew {tour.crew}: {len(tour.queries)} visits,\n"
+            f"{shown_length(tour.metres)}, {tour.minutes / 60:.1f} h",
+        }
+        for tour in tours
+    ]
+    grid, name = found.state.grid, found.campaign.name
+    return draw_area(grid, found.state.spec.area, f"{name}: {len(queries)} cells", shown)
 
 
 def _cells(axes: Axes, grid: Grid) -> None:
