@@ -220,7 +220,7 @@ def ask(
         rank=rank,
         start=place,
         key=key,
-        outing=outing,
+        **({} if outing is None else {"outing": outing}),
     )
     from engram.campaign import NextCell
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from engram.campaign import Campaign
     from engram.campaign.answers import Told
     from engram.campaign.model import Query
+    from engram.cli._remote import OverHttp
     from engram.geo.area import Area
     from engram.geo.crews import Crews
     from engram.geo.tours import Tour
@@ -195,8 +196,17 @@ def draw_preview(area: Area, name: str, path: Path) -> None:
 # -- asking ----------------------------------------------------------------------------------------
 
 
+def at_hand(campaign: Campaign | OverHttp, option: str) -> Campaign:
+    """The campaign itself; what is done on the map is done where the database is."""
+    from engram.cli._remote import OverHttp
+
+    if isinstance(campaign, OverHttp):
+        raise InputError(f"{option} works where the database is; leave it out with a server")
+    return campaign
+
+
 def outing_of(
-    campaign: Campaign,
+    campaign: Campaign | OverHttp,
     n: int,
     crews: int | None,
     start: str | None,
@@ -217,17 +227,18 @@ def outing_of(
     from engram.geo.telling import place_at
     from engram.geo.units import speed as speed_of
 
-    Place(campaign.grid)
+    Place(at_hand(campaign, "--crews").grid)
     if start is None or hours is None:
         raise InputError("--crews needs --from LAT,LON, where tours begin and end, and --hours")
     _, lat, lon = place_at(start, "", "--from")
     return Crews(crews, n, (lat, lon), hours, speed_of(speed, "--speed"), minutes_per_visit)
 
 
-def start_cell(campaign: Campaign, start: str) -> tuple[int, int]:
+def start_cell(campaign: Campaign | OverHttp, start: str) -> tuple[int, int]:
     """Where a crew begins: R,C in whole numbers, or LAT,LON where the campaign has a place."""
     if "." not in start or campaign.grid.crs is None:
         return cell_of(start, "--from")
+    campaign = at_hand(campaign, "--from LAT,LON")
     from engram.geo import needs_geo
 
     needs_geo()
@@ -242,8 +253,9 @@ def start_cell(campaign: Campaign, start: str) -> tuple[int, int]:
     return near[0]
 
 
-def tours_with(campaign: Campaign, queries: Sequence[Query]) -> list[Tour]:
+def tours_with(campaign: Campaign | OverHttp, queries: Sequence[Query]) -> list[Tour]:
     """Tours of the log that lead through these queries."""
+    campaign = at_hand(campaign, "--crews")
     from engram.geo.tours import tours_of
 
     wanted = {query.query for query in queries}
@@ -271,7 +283,7 @@ class FieldFiles:
     geojson: Path | None
     preview: Path | None
 
-    def check(self, campaign: Campaign) -> None:
+    def check(self, campaign: Campaign | OverHttp) -> None:
         """Refuse what cannot be written before anything is reserved."""
         names = {".gpx": self.gpx, ".geojson": self.geojson, ".png": self.preview}
         for suffix, path in names.items():
@@ -283,14 +295,19 @@ class FieldFiles:
             needs_geo()
             from engram.geo.place import Place
 
-            Place(campaign.grid)
+            Place(at_hand(campaign, "--gpx, --geojson or --preview").grid)
 
     def write(
-        self, campaign: Campaign, queries: Sequence[Query], tours: Sequence[Tour], done: str
+        self,
+        campaign: Campaign | OverHttp,
+        queries: Sequence[Query],
+        tours: Sequence[Tour],
+        done: str,
     ) -> None:
         """Write the files; ``done`` is true already, and said when they cannot be written."""
         if self.gpx is None and self.geojson is None and self.preview is None:
             return
+        campaign = at_hand(campaign, "--gpx, --geojson or --preview")
         from engram._writing import write_files
         from engram.geo.fieldfiles import as_gpx, as_tour_json
         from engram.geo.fieldmap import FieldMap
