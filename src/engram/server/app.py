@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Response
 from fastapi.openapi.utils import get_openapi
 
 from engram._version import __version__
@@ -35,6 +36,7 @@ def create_app(settings: Settings, workers: Workers | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
+        await _try_out(app)
         tasks = [asyncio.create_task(context.watch.run())]
         tasks.append(asyncio.create_task(context.warm()))
         try:
@@ -69,14 +71,39 @@ def create_app(settings: Settings, workers: Workers | None = None) -> FastAPI:
     return app
 
 
+async def _try_out(app: FastAPI) -> None:
+    """One request to nobody: routes are put together when the first comes, which takes a while."""
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request"}
+
+    async def send(message: Any) -> None:
+        pass
+
+    scope = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": "GET",
+        "scheme": "http",
+        "path": "/api/v1/me",
+        "raw_path": b"/api/v1/me",
+        "query_string": b"",
+        "root_path": "",
+        "headers": [(b"host", b"localhost")],
+        "client": None,
+        "server": None,
+    }
+    await app(scope, receive, send)
+
+
 def _publish(app: FastAPI) -> None:
     """The OpenAPI description, where people look for it; it says nothing that is secret."""
-    described: dict[str, Any] = {}
+    text: list[bytes] = []
 
-    async def openapi() -> dict[str, Any]:
-        if not described:
-            described.update(_described(app))
-        return described
+    async def openapi() -> Response:
+        if not text:  # it takes a while to make
+            text.append(await app.state.desk.run(lambda: json.dumps(_described(app)).encode()))
+        return Response(text[0], media_type="application/json")
 
     for path in ("/openapi.json", "/api/v1/openapi.json"):
         app.add_api_route(path, openapi, include_in_schema=False)

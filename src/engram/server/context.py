@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import OrderedDict
 from contextlib import suppress
@@ -11,6 +12,7 @@ from fastapi import Depends, Header, Request, Response
 
 from engram.campaign import Campaign, Storage
 from engram.campaign.sql_store import SqlStore
+from engram.campaign.store import CampaignRow
 from engram.errors import EngramError
 from engram.server.access import Identities, Visit
 from engram.server.desk import Desk, Moment, moment_of
@@ -25,6 +27,8 @@ from engram.server.workers import Answer, Workers
 
 WARM = 2
 """Campaigns whose policies are made ready at the start."""
+WARM_AFTER = 0.3
+"""Seconds after which an idle process takes in what was told."""
 REMEMBERED = 200
 """Answers kept for those who ask the same of the same state."""
 REMEMBERED_BYTES = 64_000_000
@@ -48,6 +52,7 @@ class Context:
         self.began = time.monotonic()
         self._answers: OrderedDict[Any, Answer] = OrderedDict()
         self._bytes = 0
+        self._warming: dict[str, asyncio.Task[None]] = {}
 
     async def computed(
         self, visit: Visit, moment: Moment | str, what: str, slow: bool = False, **args: Any
@@ -81,11 +86,25 @@ class Context:
             await self.workers.start(rows[-WARM:])
 
     def written(self, visit: Visit) -> None:
-        """A request wrote to a campaign's log."""
-        self.live.changed(visit.row.uid)
+        """A request wrote to a campaign's log; an idle process takes it in before anybody asks."""
+        row = visit.row
+        self.live.changed(row.uid)
+        if row.uid not in self._warming and self.workers.idle(row.uid):
+            self._warming[row.uid] = asyncio.create_task(self._warm(row))
+
+    async def _warm(self, row: CampaignRow) -> None:
+        try:
+            await asyncio.sleep(WARM_AFTER)
+            if self.workers.idle(row.uid):
+                with suppress(EngramError):
+                    await self.workers.do("warm", row.name, row.uid)
+        finally:
+            self._warming.pop(row.uid, None)
 
     async def close(self) -> None:
         self.live.close()
+        for task in list(self._warming.values()):
+            task.cancel()
         await self.workers.stop()
         self.desk.close()
 

@@ -92,23 +92,25 @@ class Desk:
     async def rows(self) -> list[CampaignRow]:
         return await self.run(self.storage.campaigns)
 
-    async def at(self, name: str, work: Callable[[Campaign], Result]) -> Result:
-        """Do something with a campaign that is up to date."""
+    async def at(
+        self, name: str, work: Callable[[Campaign], Result], *, fresh: bool = True
+    ) -> Result:
+        """Do something with a campaign that is up to date (or brings itself up to date)."""
         await self.row(name)
         drawer = self._drawers[name]
         async with drawer.turn:
             try:
-                return await self.run(self._work, drawer, work)
+                return await self.run(self._work, drawer, work, fresh)
             except StaleError:  # another copy of the database was put in its place: it decides
                 drawer.campaign = None
                 self._drawers.pop(name, None)
                 drawer.row = await self.run(self.storage.campaign, name)
-                return await self.run(self._work, drawer, work)
+                return await self.run(self._work, drawer, work, fresh)
 
-    def _work(self, drawer: _Drawer, work: Callable[[Campaign], Result]) -> Result:
+    def _work(self, drawer: _Drawer, work: Callable[[Campaign], Result], fresh: bool) -> Result:
         if drawer.campaign is None:
             drawer.campaign = Campaign(self.storage, drawer.row)
-        else:
+        elif fresh:
             drawer.campaign.refresh()
         return work(drawer.campaign)
 

@@ -28,6 +28,8 @@ PAUSE = 0.1
 HEARTBEAT = 15.0
 KEPT = 2000
 """Events kept as bytes."""
+TOGETHER = 20
+"""Listeners that are woken in one turn of the event loop."""
 BATCH = 500
 """Events sent at once to somebody who was away."""
 
@@ -58,9 +60,8 @@ class _Channel:
         self.seq, self.hash = 0, ""
         self.kept: list[tuple[int, bytes]] = []
         self._joined: dict[int, tuple[bytes, int]] = {}
-        self.listeners = 0
         self.lives = 0
-        self._news = asyncio.Event()
+        self.ears: set[asyncio.Event] = set()
         self.poke = asyncio.Event()
         self.task: asyncio.Task[None] | None = None
 
@@ -71,7 +72,7 @@ class _Channel:
 
     async def watch(self) -> None:
         """Look for news as long as anybody listens."""
-        while self.listeners:
+        while self.ears:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(POLL):
                     await self.poke.wait()
@@ -91,26 +92,20 @@ class _Channel:
             self.kept = []
             self.lives += 1
             await self.begin()
-            self.wake()
+            await self.wake()
             return
         if new:
             self.kept = [*self.kept, *map(_numbered, new)][-KEPT:]
             self.seq, self.hash = new[-1].seq, new[-1].hash
-            self.wake()
+            await self.wake()
 
-    def wake(self) -> None:
+    async def wake(self) -> None:
+        """Tell everybody that there is news, a few at a time: others want their turn as well."""
         self._joined = {}
-        news, self._news = self._news, asyncio.Event()
-        news.set()
-
-    async def wait(self, seconds: float) -> bool:
-        """Until there is news; False when there was none in this time."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._news.wait()
-        except TimeoutError:
-            return False
-        return True
+        for number, ear in enumerate(list(self.ears), 1):
+            ear.set()
+            if number % TOGETHER == 0:
+                await asyncio.sleep(0)
 
     async def behind(self, after: int) -> tuple[bytes, int]:
         """The next events behind a number as bytes, and the number of the last of them."""
@@ -129,6 +124,16 @@ class _Channel:
             joined[after] = b"".join(part for _, part in found), last
             return joined[after]
         return self._joined[after]
+
+
+async def _heard(ear: asyncio.Event) -> bool:
+    """Wait for news; False when there was none for a while."""
+    try:
+        async with asyncio.timeout(HEARTBEAT):
+            await ear.wait()
+    except TimeoutError:
+        return False
+    return True
 
 
 def _numbered(event: Event) -> tuple[int, bytes]:
@@ -151,14 +156,15 @@ class Live:
 
     @property
     def listeners(self) -> int:
-        return sum(channel.listeners for channel in self._channels.values())
+        return sum(len(channel.ears) for channel in self._channels.values())
 
     async def listen(
         self, row: CampaignRow, after: int | None, allowed: Callable[[], Awaitable[bool]]
     ) -> AsyncIterator[bytes]:
         """Messages about everything behind an event (None: behind the last one)."""
         channel = await self._channel(row)
-        channel.listeners += 1
+        ear = asyncio.Event()
+        channel.ears.add(ear)
         try:
             if channel.task is None or channel.task.done():
                 channel.task = asyncio.create_task(channel.watch())
@@ -168,11 +174,11 @@ class Live:
                 yield message("reset", {"seq": channel.seq, "head": channel.hash}, channel.seq)
             yield b"retry: 1000\n\n" + message("hello", {"seq": channel.seq, "head": channel.hash})
             while not self.closing:
+                ear.clear()
                 found, place = await channel.behind(place)
                 if found:
                     yield found
-                    continue
-                if not await channel.wait(HEARTBEAT):
+                elif not await _heard(ear):
                     if not await allowed():
                         return
                     yield b": still here\n\n"
@@ -180,8 +186,8 @@ class Live:
                     lives, place = channel.lives, channel.seq
                     yield message("reset", {"seq": place, "head": channel.hash}, place)
         finally:
-            channel.listeners -= 1
-            if not channel.listeners:
+            channel.ears.discard(ear)
+            if not channel.ears:
                 self._channels.pop(row.uid, None)
 
     async def _channel(self, row: CampaignRow) -> _Channel:
@@ -196,6 +202,7 @@ class Live:
         """Let every listener go."""
         self.closing = True
         for channel in self._channels.values():
-            channel.wake()
+            for ear in channel.ears:
+                ear.set()
             if channel.task is not None:
                 channel.task.cancel()

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from engram.server import frames
 
-WARM = 4
+WARM = 12
 """Campaigns whose policies are kept in memory."""
 
 

@@ -45,7 +45,7 @@ async def record(
             receipt = request(campaign)
         return {**receipt.to_dict(), "head": head_of(campaign)}
 
-    answer = await context.desk.at(visit.row.name, write)
+    answer = await context.desk.at(visit.row.name, write, fresh=False)
     context.written(visit)
     response.headers["ETag"] = f'"{answer["head"]}"'
     return answer
