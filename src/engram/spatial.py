@@ -7,16 +7,19 @@ The outcome of cell :math:`q` is modelled as :math:`y_q = m + f(q) + \varepsilon
   :math:`\ell`,
 * :math:`\varepsilon \sim \mathcal N(0, s)`, everything that neighbours do not share.
 
-:math:`a, \ell, s` maximise the marginal likelihood (scikit-learn's) times weak log-normal
-priors. They are learnt again at fixed numbers of observations (``last_refit``), always from
-the same start and from the observations up to that number, so the model is a function of the
-ordered observations alone: it does not matter whether they came one by one or all at once.
-Between refits the posterior grows by one row of the Cholesky factor per observation.
+:math:`a, \ell, s` maximise the marginal likelihood (``marginal``; scikit-learn's for other
+kernels than the usual one) times weak log-normal priors. They are learnt again at fixed numbers of
+observations (``last_refit``), always from the same start and from the observations up to that
+number, so the model is a function of the ordered observations alone: it does not matter whether
+they came one by one or all at once. Between refits the posterior grows by one row of the Cholesky
+factor per observation.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import astuple, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
@@ -25,6 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from engram.errors import InputError
 from engram.geometry import CellPairs
 from engram.grid import Grid
+from engram.marginal import matern_evidence
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
@@ -234,16 +238,12 @@ class SpatialModel:
     def _learn(self, index: NDArray[np.intp], values: Array) -> Hyperparameters:
         """Marginal likelihood times priors, maximised from the prior's mode."""
         from scipy.optimize import minimize
-        from sklearn.gaussian_process import GaussianProcessRegressor
 
-        process = GaussianProcessRegressor(self._kernel(self._start), optimizer=None)
-        process.fit(self.grid.geometry.places(index), values - MEAN)
+        evidence = self._evidence(index, values - MEAN)
         mode, width = np.log(astuple(self._start)), np.array(PRIOR_SD)
 
         def loss(theta: Array) -> tuple[float, Array]:
-            value, slope = process.log_marginal_likelihood(
-                theta, eval_gradient=True, clone_kernel=False
-            )
+            value, slope = evidence(theta)
             away = (theta - mode) / width
             return 0.5 * float(away @ away) - value, away / width - slope
 
@@ -256,6 +256,19 @@ class SpatialModel:
             options={"maxfun": EVALUATIONS, "ftol": 1e-5},
         )
         return Hyperparameters(*(float(v) for v in np.exp(best.x)))
+
+    def _evidence(
+        self, index: NDArray[np.intp], values: Array
+    ) -> Callable[[Array], tuple[float, Array]]:
+        """Log marginal likelihood of the parameters of the kernel, and its slope."""
+        geometry = self.grid.geometry
+        if self.nu == 1.5:
+            return matern_evidence(geometry.between(index), values, MEAN_SD**2)
+        from sklearn.gaussian_process import GaussianProcessRegressor
+
+        process = GaussianProcessRegressor(self._kernel(self._start), optimizer=None)
+        process.fit(geometry.places(index), values)
+        return partial(process.log_marginal_likelihood, eval_gradient=True, clone_kernel=False)
 
 
 def last_refit(n: int) -> int:

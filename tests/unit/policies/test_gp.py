@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.gaussian_process import GaussianProcessRegressor
 
 from engram import Grid, InputError, Observation, simulate
 from engram.policies.gp import GaussianProcess
@@ -246,3 +247,20 @@ def test_the_terms_of_a_score() -> None:
     exact = expected_finds(mean, response, cells, available, 19, 0.6)
     best = int(np.argmax(scores.total))
     assert scores.total[best] == pytest.approx(exact[best], abs=1e-6)
+
+
+@pytest.mark.parametrize("count", [1, 5, 60])
+def test_the_evidence_of_the_usual_kernel_is_scikit_learns(count: int) -> None:
+    grid, rng = Grid(20, 14, cell=(2, 1)), np.random.default_rng(count)
+    model = SpatialModel(grid)
+    index = rng.choice(grid.n_cells, count, replace=False)
+    values = rng.random(count) - 0.2
+    known = GaussianProcessRegressor(model._kernel(model._start), optimizer=None)
+    known.fit(grid.geometry.places(index), values)
+    ours = model._evidence(index, values)
+    for _ in range(5):
+        theta = rng.uniform(*model._bounds.T)
+        value, slope = known.log_marginal_likelihood(theta, eval_gradient=True)
+        found = ours(theta)
+        assert found[0] == pytest.approx(value, rel=1e-9)
+        assert found[1] == pytest.approx(slope, rel=1e-6, abs=1e-6)
