@@ -75,7 +75,7 @@ CHOSEN = (
     ),
     Chosen("engram.policies.outcome_h:RECENT", 40, _UNKNOWN, _RULE),
     Chosen("engram.policies.outcome_h:PATIENCE", 1.0, _UNKNOWN, _RULE),
-    Chosen("engram.policies.audition:TRIAL", 40, _UNKNOWN, "761af09"),
+    Chosen("engram.policies.selection:TRIAL", 40, _UNKNOWN, "761af09"),
 )
 
 

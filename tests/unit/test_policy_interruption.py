@@ -178,9 +178,9 @@ def test_a_search_through_a_lens_is_restored_as_well(way: str) -> None:
 
 
 @ways
-def test_an_audition_is_restored_as_well(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_selection_is_restored_as_well(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """While two memories try out, and after one has stayed."""
-    monkeypatch.setattr("engram.policies.audition.TRIAL", 6)
+    monkeypatch.setattr("engram.policies.selection.TRIAL", 6)
     task, one = task_of(1), tiny_memory(1)
     two = PermanentMemory(one.denoiser, replace(one.card, name="twin"))
     assert check_interruptions(

@@ -14,10 +14,10 @@ from engram.errors import InputError, PresetWarning, shown
 from engram.grid import Grid
 from engram.layers import Layers
 from engram.plugins import Registry
-from engram.policies.audition import Audition, labelled, suited
 from engram.policies.base import Policy, Suggestion, View
 from engram.policies.lens import Lensed, lens_for
 from engram.policies.options import checked_option
+from engram.policies.selection import ModelSelection, labelled, suited
 
 if TYPE_CHECKING:
     from engram.memory.denoiser import Memory
@@ -137,7 +137,7 @@ def make_policy(
             given["layers"] = layers.on(seen)
         policy = _built(name, factory, seen, budget, seed, given)
         made.append((label, policy if lens is None else Lensed(policy, lens)))
-    return made[0][1] if len(made) == 1 else Audition(made)
+    return made[0][1] if len(made) == 1 else ModelSelection(made)
 
 
 def takes_layers(name: str) -> bool:

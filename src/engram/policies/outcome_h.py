@@ -23,7 +23,7 @@ The problem is convex; a few Newton steps solve it, and the evidence never falls
 
 What the updates are worth is judged by measurements they have not seen: each outcome is
 predicted by the h of the last update and by h as it was born. Where the updates have lately
-predicted worse, h goes back to its birth until they predict better again.
+predicted worse, h goes back to its initial weights until they predict better again.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class HUpdate:
     before, after : penalised evidence of the measurements so far, a measurement, under the h of
         the last update and under the new one
     gain : by how many nats updates have predicted the latest measurements better than h as it
-        was born;  accepted : whether the search uses the new h or goes back to birth
+        was born;  accepted : whether the search uses the new h or goes back to the initial one
     """
 
     t: int
@@ -86,10 +86,10 @@ class OutcomeTransform:
         self.grid = grid
         self.kernels = _ring_kernels(grid)
         habits = habits or usual()
-        self.birth = habits.mean.copy()
+        self.initial = habits.mean.copy()
         self.precision: Array = np.asarray(strength * np.linalg.inv(habits.covariance), np.float64)
-        self.weights = self.birth.copy()
-        self.learnt = self.birth.copy()
+        self.weights = self.initial.copy()
+        self.learnt = self.initial.copy()
         self._rows: list[Array] = []
         self._hits: list[float] = []
         self._gains: list[float] = []
@@ -117,30 +117,30 @@ class OutcomeTransform:
         """Keep what was known of the measured cells before they were measured."""
         for item in new:
             row, hit = features[self.grid.index(item.cell)], float(item.outcome > 0)
-            both = (log_likelihood(hit, float(tilted(row, w))) for w in (self.learnt, self.birth))
-            learnt, birth = both
+            both = (log_likelihood(hit, float(tilted(row, w))) for w in (self.learnt, self.initial))
+            learnt, initial = both
             self._rows.append(row)
             self._hits.append(hit)
-            self._gains.append(learnt - birth)
+            self._gains.append(learnt - initial)
 
     def update(self, t: int) -> HUpdate | None:
         """Learn from all measurements; use what was learnt unless updates lately misled."""
         rows, hits = np.array(self._rows), np.array(self._hits)
         if not len(hits):
             return None
-        candidate = most_likely(rows, hits, self.birth, self.precision, self.learnt)
+        candidate = most_likely(rows, hits, self.initial, self.precision, self.learnt)
         before, after = (self._evidence(rows, hits, w) for w in (self.learnt, candidate))
         if after < before:  # the optimum was there already, to the last digits
             candidate, after = self.learnt, before
         gain = float(sum(self._gains[-RECENT:]))
         accepted = gain >= -PATIENCE
         self.learnt = candidate
-        self.weights = candidate if accepted else self.birth.copy()
+        self.weights = candidate if accepted else self.initial.copy()
         return HUpdate(t, accepted, before, after, gain)
 
     def _evidence(self, rows: Array, hits: Array, zeta: Array) -> float:
         """What the M-step maximises, a measurement."""
-        odds, off = rows[:, 0] + rows @ zeta, zeta - self.birth
+        odds, off = rows[:, 0] + rows @ zeta, zeta - self.initial
         logs = hits * odds - np.logaddexp(0, odds)
         return float((logs.sum() - off @ self.precision @ off / 2) / len(hits))
 

@@ -82,17 +82,17 @@ def test_the_solution_is_the_optimum_of_the_penalised_evidence() -> None:
     transform = OutcomeTransform(Grid(8, 8))
     rows = rng.normal(size=(80, len(transform.weights)))
     hits = (rng.random(80) < 0.4).astype(float)
-    zeta = most_likely(rows, hits, transform.birth, transform.precision)
+    zeta = most_likely(rows, hits, transform.initial, transform.precision)
     p = 1 / (1 + np.exp(-(rows[:, 0] + rows @ zeta)))
-    pull = transform.precision @ (zeta - transform.birth)
+    pull = transform.precision @ (zeta - transform.initial)
     assert np.abs(rows.T @ (hits - p) - pull).max() < 1e-4
 
 
 def test_without_measurements_the_habits_are_the_optimum() -> None:
     transform = OutcomeTransform(Grid(8, 8))
     rows, hits = np.zeros((1, len(transform.weights))), np.array([1.0])
-    zeta = most_likely(rows, hits, transform.birth, transform.precision, transform.birth + 1)
-    assert np.allclose(zeta, transform.birth, atol=1e-6)
+    zeta = most_likely(rows, hits, transform.initial, transform.precision, transform.initial + 1)
+    assert np.allclose(zeta, transform.initial, atol=1e-6)
 
 
 def test_the_evidence_never_falls() -> None:
@@ -126,13 +126,13 @@ def test_updates_that_misled_are_rolled_back() -> None:
     assert judged is not None
     assert not judged.accepted
     assert judged.gain < 0
-    assert np.array_equal(transform.weights, transform.birth)
+    assert np.array_equal(transform.weights, transform.initial)
 
 
 def test_without_measurements_nothing_is_updated() -> None:
     transform = OutcomeTransform(Grid(8, 8))
     assert transform.update(0) is None
-    assert np.array_equal(transform.weights, transform.birth)
+    assert np.array_equal(transform.weights, transform.initial)
 
 
 def test_state_round_trip() -> None:

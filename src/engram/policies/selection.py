@@ -1,4 +1,4 @@
-"""Several memories try out for an area: the one that explains the first measurements best stays.
+"""Model selection: of several memories, the one that explains the first measurements best stays.
 
 Each candidate forecasts every measurement before it is seen, with its own memory under the
 same policy. The leader by evidence suggests; after ``TRIAL`` measurements it goes on alone.
@@ -76,7 +76,7 @@ def _identity(memory: Memory) -> str:
     return memory.card.sha256 or str(id(memory))
 
 
-class Audition(Policy):
+class ModelSelection(Policy):
     """Candidates of the same policy with different memories; the first wins a draw."""
 
     def __init__(self, candidates: Sequence[tuple[str, Policy]]) -> None:

@@ -11,9 +11,9 @@ from engram import Grid, InputError, ball_task, make_policy, simulate
 from engram.memory.library import load_memory
 from engram.memory.permanent import PermanentMemory
 from engram.observation import Observation, Observations
-from engram.policies import audition
-from engram.policies.audition import Audition, suited
+from engram.policies import selection
 from engram.policies.base import Policy, flat_scores
+from engram.policies.selection import ModelSelection, suited
 from engram.scores import Scores
 from engram.testing import tiny_memory
 
@@ -28,10 +28,10 @@ def candidates() -> list[PermanentMemory]:
 
 
 def test_the_better_memory_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audition, "TRIAL", 12)
+    monkeypatch.setattr(selection, "TRIAL", 12)
     task = ball_task(0)
     policy = make_policy("em-ptdm", task.grid, 16, memory=candidates(), guard=False)
-    assert isinstance(policy, Audition)
+    assert isinstance(policy, ModelSelection)
     trace = simulate(policy, task)
     assert list(policy.candidates) == ["universal"]
     assert len(trace.forecast) == 16
@@ -39,7 +39,7 @@ def test_the_better_memory_stays(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_goes_on_from_its_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audition, "TRIAL", 6)
+    monkeypatch.setattr(selection, "TRIAL", 6)
     task = ball_task(1)
     for count in (3, 8):  # while both try out, and after
         one, two = (make_policy("em-ptdm", task.grid, 40, memory=candidates()) for _ in range(2))
@@ -57,7 +57,7 @@ def test_memories_of_the_same_name_all_try_out() -> None:
     kept = {}
     for order in ([first, second, other], [other, second, first, second]):
         policy = make_policy("em-ptdm", task.grid, 10, memory=order)
-        assert isinstance(policy, Audition)
+        assert isinstance(policy, ModelSelection)
         policy.suggest(1)
         policy.observe([task.measure((0, col)) for col in range(3)])
         kept[len(order)] = policy
@@ -70,7 +70,9 @@ def test_memories_of_the_same_name_all_try_out() -> None:
 def test_a_memory_given_twice_counts_once() -> None:
     memory = named(tiny_memory(1), sha256="a" * 64)
     again = named(memory, summary="the same weights")
-    assert not isinstance(make_policy("em-ptdm", Grid(8, 8), 4, memory=[memory, again]), Audition)
+    assert not isinstance(
+        make_policy("em-ptdm", Grid(8, 8), 4, memory=[memory, again]), ModelSelection
+    )
 
 
 def test_memories_nobody_can_tell_apart_are_refused() -> None:
@@ -108,9 +110,9 @@ def test_the_leader_has_the_best_evidence_of_all_measurements(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Four blanks, then two finds: the pessimist is ahead to the end, though not by the last."""
-    monkeypatch.setattr(audition, "TRIAL", 6)
+    monkeypatch.setattr(selection, "TRIAL", 6)
     grid = Grid(4, 4)
-    policy = Audition([("optimist", Sure(grid, 0.7)), ("pessimist", Sure(grid, 0.2))])
+    policy = ModelSelection([("optimist", Sure(grid, 0.7)), ("pessimist", Sure(grid, 0.2))])
     assert policy.leader == "optimist"  # the first wins a draw
     for i, outcome in enumerate([0.0, 0.0, 0.0, 0.0, 1.0, 1.0]):
         assert list(policy.candidates) == ["optimist", "pessimist"]
