@@ -118,6 +118,12 @@ class CellPairs:
         r, c = self.rows - 1 - index // self.cols, self.cols - 1 - index % self.cols
         return np.asarray(self._values[r : r + self.rows, c : c + self.cols].ravel())
 
+    def between(self, index: NDArray[np.intp]) -> Array:
+        """(len(index), len(index)) the function between some cells."""
+        rows, cols = np.divmod(index, self.cols)
+        down, right = rows - rows[:, None], cols - cols[:, None]
+        return np.asarray(self._values[down + self.rows - 1, right + self.cols - 1])
+
     def block(self, index: NDArray[np.intp]) -> Array:
         """(len(index), n_cells) the function between some cells and every cell."""
         if not len(index):

@@ -8,9 +8,12 @@ function of its ranks (``engram.layers``) with few terms :math:`\phi_l(q)`,
 
 The terms are the rank itself and smooth bumps along it, or one for each category; cells where the
 layer is missing have one of their own. The size :math:`a_l` of every layer is learnt with the
-field's hyperparameters by marginal likelihood under a wide log-normal prior: a layer that explains
-nothing fades, one that explains much grows, and while little is measured cells at the ends of a
-layer are the doubtful ones, so that a rule that values doubt tests the layer there.
+field's hyperparameters by marginal likelihood under a wide log-normal prior. Of several layers most
+may be useless: the mode of the prior of each is ``SIZE`` times the probability, given the
+measurements, that it is the one that matters (each alone, or none, equally likely beforehand). So a
+layer that explains nothing fades at once, and a second one that explains much comes back. While
+little is measured, cells at the ends of a layer are the doubtful ones, so that a rule that values
+doubt tests the layer there.
 
 A user who expects more (or less) target where a layer is high gives :math:`w_l` a mean of that
 sign. A belief map :math:`b` is the mean, :math:`m_q = 0.2 + w (b_q - 0.2)` with
@@ -22,9 +25,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from engram.geometry import CellPairs
 from engram.grid import Grid
@@ -39,8 +43,11 @@ from engram.spatial import (
     SpatialModel,
 )
 
-SIZE, SIZE_SD = 0.1, 3.0
-"""Mode (of all layers together) and log-normal width of the prior of a layer's size."""
+SIZE, SIZE_SD, SIZES_SD = 0.1, 3.0, 2.0
+"""Size of a layer that matters; log-normal widths of the prior of one layer's size, and of each of
+several, of which most may not matter."""
+FADED = 3e-4
+"""Smallest mode of that prior."""
 SMALLEST, LARGEST = 1e-5, 2.0
 """Bounds of a layer's size."""
 BUMPS, WIDTH, CURVED = 7, 0.7, 0.5
@@ -49,6 +56,10 @@ EXPECTED_SLOPE = 0.15
 """Outcome per unit of rank that 'more' and 'less' start from."""
 DISTRUST = 0.5
 """Standard deviation of the weight of a belief map."""
+FEWEST = 3
+"""Finds, and blanks, before sizes are learnt: blanks alone would say that nothing varies."""
+TEST = 0.5
+"""How much doubt of layers counts beyond the doubt of the cell."""
 ENDS = 0.1
 """Share of the cells that are called a layer's high end, and its low end."""
 NINETY = 1.6449
@@ -96,6 +107,22 @@ class Effect:
         """Whether the interval is on one side of no change."""
         return self.low > 0 or self.high < 0
 
+    def to_dict(self) -> dict[str, Any]:
+        figures = {name: round(getattr(self, name), 3) for name in ("change", "low", "high")}
+        kind = {"best": self.best} if self.best else {}
+        told = {"matters": self.matters, "words": self.words}
+        return {"name": self.name, **figures, **kind, **told}
+
+    @property
+    def words(self) -> str:
+        """In one line."""
+        where = f"where it is {self.best}" if self.best else "from its low end to its high end"
+        told = "matters" if self.matters else "not known to matter"
+        return (
+            f"{self.name}: {self.change:+.1f} of log-odds {where} ({self.low:+.1f} to "
+            f"{self.high:+.1f}, 90 %), {told}"
+        )
+
 
 def terms_of(layer: Layer, grid: Grid) -> Terms:
     """The terms of one layer."""
@@ -135,6 +162,12 @@ def _ends(u: Array, none: NDArray[np.bool_], grid: Grid) -> Array:
     return np.asarray(high / high.sum() - low / low.sum())
 
 
+def _odds(p: float) -> float:
+    """Log-odds of a probability, held away from 0 and 1."""
+    held = min(max(p, FLOOR), 1 - FLOOR)
+    return float(np.log(held / (1 - held)))
+
+
 class _LayeredPairs:
     """Covariance of all pairs of cells: of the field, and of terms (n_cells, k) that are shared."""
 
@@ -148,6 +181,23 @@ class _LayeredPairs:
         return np.asarray(self.field.block(index) + self.terms[index] @ self.terms.T)
 
 
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Normal belief of the weights of all terms: terms (n_cells, k), mean (k,), covariance (k, k).
+
+    The prior of every weight is the standard normal one: sizes are part of the terms.
+    """
+
+    terms: Array
+    mean: Array
+    covariance: Array
+
+    def spread(self) -> Array:
+        """(n_cells,) standard deviation of what layers add to a cell."""
+        variance = np.einsum("ij,ij->i", self.terms @ self.covariance, self.terms)
+        return np.asarray(np.sqrt(np.maximum(variance, 0.0)), np.float64)
+
+
 class LayeredModel(SpatialModel):
     """Posterior of the outcome of every cell given the measured ones and the layers."""
 
@@ -156,15 +206,16 @@ class LayeredModel(SpatialModel):
         if layers.belief is not None and np.ptp(layers.belief[grid.open_cells]) > 0:
             known.append(Layer(BELIEF, layers.belief))
         self.layers = layers
-        self.terms: Sequence[Terms] = [terms_of(layer, grid) for layer in known]
+        self.terms: Sequence[Terms] = [terms_of(layer, layers.grid) for layer in known]
         self.level = np.full(grid.n_cells, MEAN) if layers.belief is None else layers.belief
         self.trust = DISTRUST * (self.level - MEAN)
         self.expected: Array = self.level + sum((t.expected for t in self.terms), 0.0)
+        self._weights: Weights | None = None
         super().__init__(grid, nu=nu)
 
     def _first(self, length: float) -> LayeredHyperparameters:
         count = len(self.terms)
-        size = SIZE / max(1, count)
+        size = SIZE / np.sqrt(max(1, count))
         return LayeredHyperparameters(0.2, length, 0.01, (size,) * count)
 
     @property
@@ -181,6 +232,94 @@ class LayeredModel(SpatialModel):
         more = np.einsum("ij,ij->i", shared, shared)
         return Prior(self.expected, field.variance + more, _LayeredPairs(field.pairs, shared))
 
+    def fit(self, coords: ArrayLike, outcomes: ArrayLike) -> Self:
+        super().fit(coords, outcomes)
+        self._weights = None
+        return self
+
+    def weights(self) -> Weights:
+        """What is believed of the weights of all terms, given the observations."""
+        if self._weights is None:
+            self._weights = self._believed()
+        return self._weights
+
+    def _believed(self) -> Weights:
+        from scipy.linalg import cho_factor, cho_solve
+
+        index, noise = self._index, self.hyperparameters.noise
+        prior = self.prior()
+        assert isinstance(prior.pairs, _LayeredPairs)
+        shared = prior.pairs.terms
+        if not len(index):
+            return Weights(shared, np.zeros(shared.shape[1]), np.eye(shared.shape[1]))
+        own = prior.pairs.field.between(index) + shared[index] @ shared[index].T
+        factor = cho_factor(own + noise * np.eye(len(index)), lower=True, check_finite=False)
+        residual = self._values - prior.mean[index]
+        both = np.column_stack([residual, shared[index]])
+        solved = cho_solve(factor, both, check_finite=False)
+        mean = shared[index].T @ solved[:, 0]
+        return Weights(shared, mean, np.eye(len(mean)) - shared[index].T @ solved[:, 1:])
+
+    def doubt(self) -> Array:
+        """(n_cells,) doubt of every cell, that of its layers counted once more.
+
+        What a measurement says of a layer it says of many cells, which the doubt of the cell alone
+        does not tell.
+        """
+        _, sd = self.predict()
+        return np.asarray(sd + TEST * self.weights().spread())
+
+    # -- what layers contributed -----------------------------------------------------------
+
+    def contributions(self, index: int) -> dict[str, float]:
+        """What every layer adds to the log-odds of target of a cell, beside an average cell."""
+        p = float(self.predict()[0][index])
+        added = {t.name: self._function(i) for i, t in enumerate(self.terms)}
+        if self.layers.belief is not None:
+            trusted = self.level + self.trust * self.weights().mean[-1] - MEAN
+            added[BELIEF] = added.get(BELIEF, 0.0) + trusted
+        cells = self.layers.grid.open_cells
+        return {
+            name: float(_odds(p) - _odds(p - (g[index] - g[cells].mean())))
+            for name, g in added.items()
+        }
+
+    def effects(self) -> list[Effect]:
+        """What every layer is believed to do, with intervals; the strongest first."""
+        found = [self._effect(i) for i in range(len(self.terms))]
+        return sorted(found, key=lambda effect: -abs(effect.change))
+
+    def _slice(self, i: int) -> slice:
+        """Where the weights of layer i lie among all."""
+        widths = [t.columns.shape[1] for t in self.terms]
+        return slice(sum(widths[:i]), sum(widths[: i + 1]))
+
+    def _function(self, i: int) -> Array:
+        """(n_cells,) what layer i is expected to add to the outcome."""
+        weights, own = self.weights(), self._slice(i)
+        return np.asarray(self.terms[i].expected + weights.terms[:, own] @ weights.mean[own])
+
+    def _effect(self, i: int) -> Effect:
+        terms, weights, own = self.terms[i], self.weights(), self._slice(i)
+        g, cells = self._function(i), self.layers.grid.open_cells
+        ends, best = terms.ends, ""
+        if not ends.any():
+            kinds = self.layers.get(terms.name).categories
+            every = np.bincount(cells, minlength=len(g)) / len(cells)
+            shares = [k * every / max((k * every).sum(), 1e-12) for k in terms.columns.T]
+            chosen = int(np.argmax([share @ g for share in shares[: len(kinds)]]))
+            ends, best = shares[chosen] - every, kinds[chosen]
+        level = float(np.clip(self.predict()[0][cells].mean(), 0.0, 1.0)) - g[cells].mean()
+        high, low = (float(np.maximum(s * ends, 0) @ g) + level for s in (1, -1))
+        along = ends @ weights.terms[:, own]
+        variance = float(along @ weights.covariance[own, own] @ along)
+        spread = NINETY * max(variance, 0.0) ** 0.5
+
+        def change(by: float) -> float:
+            return float(_odds(high + by / 2) - _odds(low - by / 2))
+
+        return Effect(terms.name, change(0.0), change(-spread), change(spread), best)
+
     def _learn(self, index: NDArray[np.intp], values: Array) -> LayeredHyperparameters:
         """Marginal likelihood times priors, maximised from the prior's mode."""
         from scipy.linalg import cho_factor, cho_solve
@@ -188,25 +327,31 @@ class LayeredModel(SpatialModel):
 
         start = self._start
         assert isinstance(start, LayeredHyperparameters)
-        mode = np.log([start.variance, start.length, start.noise, *start.sizes])
-        width = np.array([*PRIOR_SD, *[SIZE_SD] * len(self.terms)])
+        if min((values > 0).sum(), (values <= 0).sum()) < FEWEST:
+            return start
+        several = len(self.terms) > 1
+        width = np.array([*PRIOR_SD, *[SIZES_SD if several else SIZE_SD] * len(self.terms)])
         limits = np.log([(SMALLEST, LARGEST)] * len(self.terms)).reshape(-1, 2)
         places, residual = self.grid.geometry.places(index), values - self.expected[index]
         parts = [t.columns[index] @ t.columns[index].T for t in self.terms]
         trust = np.outer(self.trust[index], self.trust[index])
         kernel = self._kernel(start)
+        sizes = start.sizes
+        if several:
+            sizes = _modes(kernel(places) + trust, parts, residual)
+        mode = np.log([start.variance, start.length, start.noise, *sizes])
 
         def loss(theta: Array) -> tuple[float, Array]:
             own, slopes = kernel.clone_with_theta(theta[:3])(places, eval_gradient=True)
-            sizes = np.exp(theta[3:])
-            total = own + trust + sum((a * k for a, k in zip(sizes, parts, strict=True)), 0.0)
+            now = np.exp(theta[3:])
+            total = own + trust + sum((a * k for a, k in zip(now, parts, strict=True)), 0.0)
             factor = cho_factor(total, lower=True, check_finite=False)
             solved = cho_solve(factor, residual, check_finite=False)
             inverse = cho_solve(factor, np.eye(len(index)), check_finite=False)
             value = -0.5 * residual @ solved - np.log(np.diag(factor[0])).sum()
             weight = np.outer(solved, solved) - inverse
             field = 0.5 * np.einsum("ij,ijk->k", weight, slopes)
-            layers = [0.5 * a * (weight * k).sum() for a, k in zip(sizes, parts, strict=True)]
+            layers = [0.5 * a * (weight * k).sum() for a, k in zip(now, parts, strict=True)]
             away = (theta - mode) / width
             slope = np.array([*field, *layers])
             return 0.5 * float(away @ away) - float(value), away / width - slope
@@ -219,5 +364,22 @@ class LayeredModel(SpatialModel):
             bounds=np.concatenate([self._bounds, limits]),
             options={"maxfun": EVALUATIONS, "ftol": 1e-5},
         )
-        variance, length, noise, *sizes = (float(v) for v in np.exp(best.x))
-        return LayeredHyperparameters(variance, length, noise, tuple(sizes))
+        variance, length, noise, *learnt = (float(v) for v in np.exp(best.x))
+        return LayeredHyperparameters(variance, length, noise, tuple(learnt))
+
+
+def _modes(without: Array, parts: Sequence[Array], residual: Array) -> tuple[float, ...]:
+    """Modes of the priors of the layers' sizes, by the evidence of each alone beside that of none.
+
+    without : (n, n) covariance of the outcomes without layers;  parts : the layers', of size 1
+    """
+    from scipy.linalg import cho_factor, cho_solve
+
+    evidence = []
+    for covariance in (without, *(without + SIZE * part for part in parts)):
+        factor = cho_factor(covariance, lower=True, check_finite=False)
+        solved = cho_solve(factor, residual, check_finite=False)
+        evidence.append(-0.5 * residual @ solved - np.log(np.diag(factor[0])).sum())
+    chances = np.exp(np.array(evidence) - max(evidence))
+    chances /= chances.sum()
+    return tuple(float(v) for v in np.maximum(SIZE * chances[1:], FADED))

@@ -182,13 +182,23 @@ class Layers:
                 return layer
         raise InputError(f"no layer {shown(name)}; there are {', '.join(self.names) or 'none'}")
 
-    def on(self, grid: Grid) -> Layers:
-        """The same layers for a grid of the same cells (other pixels, other closed cells)."""
-        return Layers(grid, self.layers, self.belief)
+    def fits(self, grid: Grid) -> Layers:
+        """The layers, if they are of the same cells; ranks stay those of the area they were given
+        for, whatever is closed later."""
+        if (grid.rows, grid.cols) != (self.grid.rows, self.grid.cols):
+            raise InputError(
+                f"the layers are of {self.grid.rows}x{self.grid.cols} cells, the area has "
+                f"{grid.rows}x{grid.cols}; give layers of the same area"
+            )
+        return self
 
-    def with_layers(self, more: Iterable[Layer]) -> Layers:
-        """These and more."""
-        return Layers(self.grid, (*self.layers, *more), self.belief)
+    def only(self, names: Iterable[str]) -> Layers:
+        """Those of these names, without the belief map unless it is named."""
+        wanted = list(names)
+        chosen = [self.get(name) for name in wanted if name != BELIEF]
+        if BELIEF in wanted and self.belief is None:
+            raise InputError("no belief map is given")
+        return Layers(self.grid, chosen, self.belief if BELIEF in wanted else None)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON, to the last bit."""
@@ -200,6 +210,15 @@ class Layers:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], grid: Grid) -> Self:
         return cls(grid, (Layer.from_dict(one) for one in data["layers"]), data.get("belief"))
+
+    def about(self) -> dict[str, Any]:
+        """Names, what is expected, and the hash, for results and answers."""
+        return {
+            "names": list(self.names),
+            "expected": {layer.name: layer.expected for layer in self.layers if layer.expected},
+            "belief": self.belief is not None,
+            "sha256": self.sha256,
+        }
 
     @property
     def sha256(self) -> str:

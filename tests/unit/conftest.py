@@ -40,7 +40,10 @@ def data_files(tmp_path: Path) -> dict[str, Path]:
     images.write_bytes(gzip.compress(struct.pack(">IIII", 2051, 5, 28, 28) + digits.tobytes()))
     labels = struct.pack(">II", 2049, 5) + bytes([8, 0, 8, 1, 8])
     (tmp_path / "few-labels-idx1-ubyte.gz").write_bytes(gzip.compress(labels))
+    rock = rng.uniform(size=(18, 22))
+    np.savez(tmp_path / "area.npz", gold=rock > 0.8, rock=rock)
     return {
+        "windows": tmp_path / "area.npz",
         "species": table,
         "overhead": write_stack(tmp_path / "tiles.npz", 3),
         "tumour": write_stack(tmp_path / "slices.npz", 1),

@@ -45,14 +45,20 @@ def overhead(
     min_share: float = 0.02,
     max_share: float = 0.30,
     difficult: bool = True,
+    coarse: bool = False,
     seed: int = 0,
 ) -> TaskSet:
-    """The settings from ``tile`` on are for DOTA folders."""
+    """Those from ``tile`` to ``difficult`` are for DOTA folders.
+
+    ``coarse`` gives the picture reduced to one grey pixel per cell as a layer.
+    """
     from engram.tasks.dota import TilePlan
     from engram.tasks.overhead import overhead_tasks
 
     tiles = TilePlan(tile, (min_share, max_share), difficult)
-    return overhead_tasks(files, target, seed=seed, size=size, cell=cell, tiles=tiles)
+    return overhead_tasks(
+        files, target, seed=seed, size=size, cell=cell, tiles=tiles, coarse=coarse
+    )
 
 
 def tumour(files: Files, *, size: int = 128, cell: int = 4, seed: int = 0) -> TaskSet:
@@ -60,6 +66,21 @@ def tumour(files: Files, *, size: int = 128, cell: int = 4, seed: int = 0) -> Ta
     from engram.tasks.tumour import tumour_tasks
 
     return tumour_tasks(files, seed=seed, size=size, cell=cell)
+
+
+def windows(
+    files: Files,
+    *,
+    target: str = "target",
+    layers: str = "",
+    cell: int = 4,
+    spare: int = 4,
+    seed: int = 0,
+) -> TaskSet:
+    """``target`` and ``layers`` name arrays of the file; ``;`` stands between several layers."""
+    from engram.tasks.windows import window_tasks
+
+    return window_tasks(files, target, layers, cell=cell, spare=spare, seed=seed)
 
 
 def digits(

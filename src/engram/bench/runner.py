@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,6 +16,7 @@ from engram._threads import cores
 from engram._writing import write_file
 from engram.bench.journal import NAME as JOURNAL
 from engram.bench.journal import Journal
+from engram.bench.known import Known
 from engram.bench.pool import run_pool
 from engram.bench.provenance import commit, machine, plug_in_digest
 from engram.bench.rows import check_options, check_rows
@@ -59,6 +60,7 @@ class Plan:
     prior: str
     settings: tuple[tuple[str, Value], ...] = ()
     data: tuple[Path, ...] = ()
+    known: Known = field(default_factory=Known)
 
     @classmethod
     def checked(
@@ -74,6 +76,7 @@ class Plan:
         prior: str = DEFAULT_MEMORY,
         settings: Mapping[str, Value] | None = None,
         data: Sequence[str | Path] = (),
+        known: Known | None = None,
     ) -> Plan:
         """A plan from user input; every fault is named before anything runs."""
         family = get_suite(suite)
@@ -94,13 +97,17 @@ class Plan:
                 f"tasks={first}:{end}: {made.name} has {made.size} tasks; end at {made.size} or "
                 "before"
             )
-        made.task(first).grid.check_budget(budget)
+        known = known or Known()
+        task = known.told(made.task(first), first)
+        task.grid.check_budget(budget)
         points = sorted(set(at)) or [b for b in family.budgets if b <= budget] or [budget]
         for b in points:
             if not 1 <= b <= budget:
                 raise InputError(f"at={b}: give budgets between 1 and {budget}")
         read_cards(prior)
         choices = parse_policies(policies, preset=preset, prior=prior)
+        for choice in choices:
+            choice.layers_of(task)
         return cls(
             suite,
             choices,
@@ -112,6 +119,7 @@ class Plan:
             prior,
             family.checked(settings or {}),
             tuple(Path(path) for path in data),
+            known,
         )
 
     def task_set(self) -> TaskSet:
@@ -121,8 +129,19 @@ class Plan:
     def units(self) -> list[Unit]:
         """Task by task, so that an unfinished run compares the policies on the same tasks."""
         data = tuple(str(path.resolve()) for path in self.data)
+        known = self.known.resolved()
         return [
-            Unit(self.suite, choice, task, seed, self.budget, self.at, self.settings, data)
+            Unit(
+                self.suite,
+                choice,
+                task,
+                seed,
+                self.budget,
+                self.at,
+                self.settings,
+                data,
+                known=known,
+            )
             for task in range(*self.tasks)
             for seed in range(self.seeds)
             for choice in self.policies
@@ -158,6 +177,7 @@ class Plan:
             "seeds": self.seeds,
             "budget": self.budget,
             "at": list(self.at),
+            **({"known": self.known.options()} if self.known else {}),
             **({"plug_ins": plug_ins} if plug_ins else {}),
         }
 

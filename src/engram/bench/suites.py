@@ -169,6 +169,14 @@ OURS: dict[str, Suite] = {
             "an idx file of digits (MNIST's format, plain or gzipped)",
             "train-images-idx3-ubyte.gz",
         ),
+        Suite(
+            "windows",
+            "windows of one mapped area, with what was known of it beforehand",
+            families.windows,
+            (150, 200, 250),
+            "an .npz file with an array of what is sought and arrays of what is known",
+            "area.npz",
+        ),
     )
 }
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from engram.bench.known import Known
 from engram.bench.pool import Report
 from engram.bench.suites import get_suite
 from engram.metrics import expected_random_rate
@@ -61,6 +62,7 @@ class Unit:
     at: tuple[int, ...]
     settings: tuple[tuple[str, Value], ...] = ()
     data: tuple[str, ...] = ()
+    known: Known = field(default_factory=Known, kw_only=True)
 
     @property
     def label(self) -> str:
@@ -79,7 +81,8 @@ class Unit:
         """Search one task with one policy."""
         from engram.simulate import simulate
 
-        task = get_suite(self.suite).tasks(self.data, dict(self.settings)).task(self.task)
+        tasks = get_suite(self.suite).tasks(self.data, dict(self.settings))
+        task = self.known.told(tasks.task(self.task), self.task)
         reset_peak()
         policy = self.choice.build(task, self.budget, self.seed)
         trace = simulate(policy, task, track=TRACK, progress=report)

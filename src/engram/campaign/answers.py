@@ -15,6 +15,7 @@ from engram.campaign.model import Query
 from engram.campaign.prospect import Prospect
 from engram.campaign.remaining import Remaining
 from engram.grid import Cell
+from engram.layered import Effect
 from engram.policies.base import Suggestion
 
 
@@ -121,6 +122,7 @@ class Explanation:
 
     rule, weights, tilt : which rule made the score, what the chance weighs, what h added; not
         there in explanations of early versions
+    layers              : what each added to the log-odds of target, by name
     picture             : the neighbourhood as small tables
     kept                : all of it as it is in the database, with what later versions may add
     """
@@ -145,6 +147,7 @@ class Explanation:
     rule: str = ""
     weights: dict[str, float] = field(default_factory=dict)
     tilt: float | None = None
+    layers: dict[str, float] = field(default_factory=dict)
     kept: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -194,6 +197,7 @@ class Status:
     found, closed                : cells with target; cells nobody may measure
     remaining                    : target cells nobody has found yet
     remaining_by_policy          : the sum of the policy's corrected chances
+    layers                       : what they do to the odds of target, the strongest first
     prospect, next               : finds that all measurements left, and the next few, would bring
     """
 
@@ -217,6 +221,7 @@ class Status:
     next: Prospect
     advice: Advice
     prior_fitness: Fitness
+    layers: list[Effect] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         facts: dict[str, Any] = {}
@@ -225,6 +230,9 @@ class Status:
                 left = value.to_dict()
                 chance = left.pop("chance")
                 facts |= {"remaining": left, "chance_remaining": chance}
+            elif name == "layers":
+                if value:
+                    facts["layers"] = [effect.to_dict() for effect in value]
             elif name == "next":
                 expected = round(value.expected, 3)
                 facts["next"] = {"measurements": value.measurements, "expected_finds": expected}

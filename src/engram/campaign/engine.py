@@ -90,6 +90,7 @@ class Engine:
             seed=spec.seed,
             memory=self._prior,
             preset=spec.preset,
+            layers=spec.layers,
             **spec.options,
         )
 

@@ -21,6 +21,8 @@ from engram.policies.ranking import WEIGHED
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from engram.layered import LayeredModel
+
 RADIUS = 4
 """How far around the suggested cell the picture reaches, in cells."""
 
@@ -36,6 +38,7 @@ RULES = {
     "bound": "the expected outcome with a bonus for doubt",
     "look-ahead": "the finds to be expected with the budget left, by the spatial model",
     "eq11": "exploitation alone, the reward of samples that agree",
+    "layer": "the value of a layer alone",
     "eq12": "exploration and exploitation, weighed by alpha",
     "eq12-normalised": "exploration and exploitation, each of its largest, weighed by alpha",
 }
@@ -70,7 +73,7 @@ def describe(
         "out": [list(cell) for cell in state.pending(at)],
         "runners_up": runners_up,
     }
-    cost = trip_cost(state, wish.start)
+    cost, model = trip_cost(state, wish.start), policy.layered()
     return [
         {
             **common,
@@ -80,6 +83,7 @@ def describe(
             "rule": pick.rule,
             "weights": pick.weights,
             "tilt": pick.tilt,
+            **_layers_of(model, state.grid.index(pick.cell)),
             "cost": float(cost[state.grid.index(pick.cell)]),
             "expected_outcome": float(view.scores.probability[state.grid.index(pick.cell)]),
             "expected_content": _expected_content(state.grid, view, pick),
@@ -87,6 +91,13 @@ def describe(
         }
         for pick in picks
     ]
+
+
+def _layers_of(model: LayeredModel | None, index: int) -> dict[str, dict[str, float]]:
+    """What each layer added to the log-odds of a cell; nothing without layers."""
+    if model is None:
+        return {}
+    return {"layers": {name: round(v, 3) for name, v in model.contributions(index).items()}}
 
 
 def _expected_content(grid: Grid, view: View, pick: Suggestion) -> list[float] | None:
@@ -176,6 +187,10 @@ def _made_by(why: Explanation) -> list[str]:
     if weights:
         moved = "" if why.tilt is None else f"; h moved the memory's chance by {why.tilt:+.3f}"
         lines.append(f"The chance weighs {', '.join(weights)}{moved}.")
+    added = sorted(why.layers.items(), key=lambda item: -abs(item[1]))
+    if added:
+        told = ", ".join(f"{name}: {value:+.1f}" for name, value in added)
+        lines.append(f"Layers, in log-odds beside an average cell: {told}.")
     return lines
 
 

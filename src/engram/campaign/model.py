@@ -12,8 +12,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.errors import ConflictError, InputError, Kind, NewerError, UnavailableError, shown
+from engram.errors import (
+    ConflictError,
+    DamagedError,
+    InputError,
+    Kind,
+    NewerError,
+    UnavailableError,
+    shown,
+)
 from engram.grid import DEAREST, Cell, Grid
+from engram.layers import Layers
 from engram.observation import Observation
 
 if TYPE_CHECKING:
@@ -28,7 +37,7 @@ PLACE = ("sides", "transform", "crs")
 """Facts of a grid that stand in the log only where they are given."""
 
 
-UNSAID: tuple[tuple[str, Any], ...] = (("area", {}), ("rules", 1))
+UNSAID: tuple[tuple[str, Any], ...] = (("area", {}), ("rules", 1), ("layers", None))
 """Terms that stand in the log only where they are something else."""
 
 
@@ -99,6 +108,7 @@ class Spec:
     stop_yield  : finds per measurement below which the advice is to stop
     version     : of engram, when the campaign was created
     rules       : how cells are chosen (``RULES``)
+    layers      : what was known of every cell beforehand; all of it stands in the log
     area        : facts of the real place the grid was made of (``geo.area``); none without one
     """
 
@@ -118,6 +128,7 @@ class Spec:
     stop_yield: float = 0.02
     version: str = ""
     area: dict[str, Any] = field(default_factory=dict)
+    layers: Layers | None = None
     rules: int = 1
 
     def __post_init__(self) -> None:
@@ -149,6 +160,8 @@ class Spec:
             for key, value in self.__dict__.items()
             if key not in ("grid", "crews", "options") and (key, value) not in UNSAID
         }
+        if self.layers is not None:
+            plain["layers"] = {"sha256": self.layers.sha256, **self.layers.to_dict()}
         return {
             **plain,
             "format": FORMAT,
@@ -177,7 +190,20 @@ class Spec:
         more = {name: terms.pop(name) for name in terms.keys() - known}
         terms["grid"] = _grid_from_dict(terms["grid"])
         terms["crews"] = {name: (int(r), int(c)) for name, (r, c) in terms["crews"].items()}
+        if "layers" in terms:
+            terms["layers"] = _layers_from_dict(terms["layers"], terms["grid"])
         return cls(**terms), more
+
+
+def _layers_from_dict(data: Mapping[str, Any], grid: Grid) -> Layers:
+    """The layers of a log; they have to be the very ones whose hash stands there."""
+    layers = Layers.from_dict(data, grid)
+    if layers.sha256 != data["sha256"]:
+        raise DamagedError(
+            f"the layers of the campaign have the hash {layers.sha256[:12]}, the log says "
+            f"{str(data['sha256'])[:12]}; restore a copy of the database"
+        )
+    return layers
 
 
 def check_text(value: object, name: str) -> str:

@@ -72,6 +72,11 @@ def _checked_spec(
     prior, options = choice.prior or None, dict(choice.options)
     for name in sorted(given.keys() & options.keys()):
         raise InputError(f"policy {policy!r}: option {name!r} is given twice")
+    if "layers" in options:
+        raise InputError(
+            f"policy {policy!r}: a campaign's layers are those it is created with; leave the "
+            "option layers out"
+        )
     terms |= {"preset": choice.preset, "options": {**given, **options}}
     memory: dict[str, Any] = {}
     if prior is not None or choice.needs_memory:

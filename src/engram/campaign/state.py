@@ -264,11 +264,14 @@ class State:
         """Key of the policy's state after 0, 1, ... groups.
 
         It names everything the state depends on: engram's version and habits, area, budget,
-        policy, options, seed, the memory's hash and every measurement so far. Two logs that put the
-        same things in force share their keys; a correction changes those behind it only.
+        policy, options, seed, the hashes of memory and layers and every measurement so far. Two
+        logs that put the same things in force share their keys; a correction changes those behind
+        it only.
         """
         spec = self.spec
-        terms = canonical([spec.policy, spec.preset, spec.options, spec.seed, spec.prior_sha256])
+        told = [] if spec.layers is None else [spec.layers.sha256]
+        plain = [spec.policy, spec.preset, spec.options, spec.seed, spec.prior_sha256]
+        terms = canonical([*plain, *told])
         return self.keys_of(f"{__version__} {fingerprint()}", terms, str(self.policy_budget()))
 
     def keys_of(self, code: str, terms: str, budget: str) -> list[str]:

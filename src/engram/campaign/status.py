@@ -19,6 +19,7 @@ from engram.campaign.state import State
 from engram.campaign.storage import Storage
 from engram.campaign.store import LogStore
 from engram.errors import EngramError
+from engram.layered import Effect
 from engram.policies.base import Policy
 
 NEXT = 10
@@ -77,7 +78,14 @@ def status(campaign: Campaign, *, level: float = 0.8, ahead: int = NEXT) -> Stat
         next=soon,
         advice=_advice(state, at, seen, rest, soon),
         prior_fitness=_fitness(campaign, state, policy),
+        layers=effects_of(policy),
     )
+
+
+def effects_of(policy: Policy) -> list[Effect]:
+    """What the layers are believed to do; nothing without layers."""
+    model = policy.layered()
+    return [] if model is None else model.effects()
 
 
 def _affordable(state: State, order: list[int], at: float) -> int:

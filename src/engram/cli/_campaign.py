@@ -192,6 +192,7 @@ def show_status(facts: dict[str, Any], as_json: bool) -> None:
         [f"next {ahead['measurements']:g}", f"{ahead['expected_finds']:.1f} finds expected"],
         ["advice", facts["advice"]["words"]],
         ["prior", facts["prior_fitness"]["words"]],
+        *(["layer", effect["words"]] for effect in facts.get("layers", ())),
     ]
     for label, text in rows:
         say(f"{label:<14}{text}")

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from engram.cli._printing import err, show_table
 from engram.errors import InputError, shown
@@ -29,6 +31,18 @@ def keeps(what: str) -> Iterator[None]:
     except KeyboardInterrupt:
         raise StoppedError(what) from None
 
+
+LayerOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--layer",
+        help="Known of every cell beforehand: NAME=FILE, with :more or :less target where it is "
+        "high, or :kinds for categories; may be given several times.",
+    ),
+]
+BeliefOption = Annotated[
+    Path | None, typer.Option("--belief", help="Map of the probability of target, 0 to 1.")
+]
 
 DIGITS = 15
 """Whole numbers of an option have at most so many."""

@@ -45,6 +45,8 @@ def create_there(
 
     if terms.pop("area"):
         raise InputError("--area: places are made where the database is, or in the server's page")
+    if terms.pop("layers") is not None:
+        raise InputError("--layer and --belief: layers are given where the database is")
     terms.pop("by")
     client = client_of(db)
     closed = [[int(i) // grid.cols, int(i) % grid.cols] for i in np.flatnonzero(grid.closed)]

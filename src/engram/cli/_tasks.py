@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 SuiteName = Annotated[
     str,
-    typer.Argument(help="The family of tasks: balls, shapes, species, overhead, tumour or digits."),
+    typer.Argument(
+        help="The family of tasks: balls, shapes, species, overhead, tumour, digits or windows."
+    ),
 ]
 Data = Annotated[
     list[Path] | None,

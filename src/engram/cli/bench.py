@@ -57,6 +57,11 @@ def run(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder (default: runs/SUITE).")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Discard results in the folder.")] = False,
+    layer: common.LayerOption = None,
+    belief: common.BeliefOption = None,
+    noise_layers: Annotated[
+        int, typer.Option(help="Layers of random numbers that every task is told as well.")
+    ] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print results.json.")] = False,
     *,
     settings: given.Settings,
@@ -67,6 +72,7 @@ def run(
     version of the code are never mixed in.
     """
     from engram._threads import cores, set_threads
+    from engram.bench.known import Known
     from engram.bench.runner import Plan, make_engine
 
     plan = Plan.checked(
@@ -80,6 +86,7 @@ def run(
         prior=prior,
         settings=settings,
         data=data or (),
+        known=Known(tuple(layer or ()), "" if belief is None else str(belief), noise_layers),
     )
     folder = common.check_folder(out or Path("runs") / suite)
     chosen = make_engine(engine, workers, address)

@@ -31,7 +31,7 @@ from engram.cli._campaign import (
     say_note,
     show_queries,
 )
-from engram.cli._common import check_seed, parse_pair
+from engram.cli._common import BeliefOption, LayerOption, check_seed, parse_pair
 from engram.cli._printing import acknowledges, say
 from engram.cli._remote import OverHttp, create_there, is_server
 from engram.cli.geo import (
@@ -111,6 +111,8 @@ def create(
     no_go: NoGo = None,
     cost_is: CostIs = "minutes",
     preview: Preview = None,
+    layer: LayerOption = None,
+    belief: BeliefOption = None,
     by: By = "",
     db: DbOrServer = None,
     as_json: Json = False,
@@ -121,6 +123,7 @@ def create(
     from engram.campaign.files import read_cost
     from engram.campaign.masks import read_mask
     from engram.grid import Grid
+    from engram.layer_files import read_layers
     from engram.policies.spec import policy_text
 
     h, w = parse_pair(cell, "--cell")
@@ -164,6 +167,7 @@ def create(
         "crews": starts,
         "stop_yield": stop_yield,
         "area": {} if found is None else found.facts,
+        "layers": read_layers(grid, layer or (), belief),
     }
     words = None if masked is None else masked.words
     if is_server(db):

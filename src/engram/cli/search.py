@@ -42,6 +42,8 @@ def search(
             help="Bring the image to H,W first (default: only cells of 1,1, to twice the prior)."
         ),
     ] = None,
+    layer: common.LayerOption = None,
+    belief: common.BeliefOption = None,
     out: Annotated[Path, typer.Option(help="Folder for the report and results.json.")] = Path(
         "search"
     ),
@@ -55,6 +57,7 @@ def search(
     """
     from engram._threads import set_threads
     from engram.bench.units import row_of
+    from engram.layer_files import read_layers
     from engram.memory.library import read_cards
     from engram.policies.spec import PolicyChoice
     from engram.report import write_report
@@ -75,6 +78,12 @@ def search(
         size=None if size is None else common.parse_pair(size, "size"),
     )
     task = raster.task
+    cut = raster.cut
+    span = (cut.size[0] / cut.cell[0], cut.size[1] / cut.cell[1])
+    known = read_layers(task.grid, layer or (), belief, span=span)
+    if known is not None:
+        task = task.told(known, known.belief)
+        choice.needs_layers(task)
     budget = max(1, len(task.grid.open_cells) // 4) if budget is None else budget
     task.grid.check_budget(budget)
     set_threads()
@@ -99,6 +108,7 @@ def search(
             "size": [height, width],
             "cells": [raster.cut.rows, raster.cut.cols],
             "notes": list(raster.notes),
+            **({} if known is None else {"layers": known.about()}),
             "rows": [{"policy": choice.label, **row_of(trace, [budget])}],
             "visited": [
                 {"cell": list(where), "outcome": y}

@@ -66,6 +66,9 @@ _OURS: dict[str, PolicySpec] = {
         "engram.policies.spread", "SpreadDesign", "a space-filling design that never adapts"
     ),
     "gp": PolicySpec("engram.policies.gp", "GaussianProcess", "a Gaussian process on the outcomes"),
+    "layer-order": PolicySpec(
+        "engram.policies.layer_order", "LayerOrder", "cells in the order of one layer"
+    ),
     "greedy": PolicySpec(
         "engram.policies.greedy", "greedy_adaptive", "exploitation alone (Greedy-Adaptive)", True
     ),
@@ -118,7 +121,7 @@ def make_policy(
             f"{', '.join(known for known in POLICIES if takes_layers(known))}"
         )
     if not spec.needs_memory:
-        told = {"layers": layers.on(grid)} if layers else {}
+        told = {"layers": layers.fits(grid)} if layers else {}
         return _built(name, factory, grid, budget, seed, {**options, **told})
     memories = list(memory) if isinstance(memory, Sequence) else [memory] if memory else []
     memories = [one if device is None else one.on(device) for one in memories]
@@ -134,7 +137,7 @@ def make_policy(
         one.card.fits(seen.channels)
         given = {**options, "memory": one, "preset": preset}
         if layers:
-            given["layers"] = layers.on(seen)
+            given["layers"] = layers.fits(seen)
         policy = _built(name, factory, seen, budget, seed, given)
         made.append((label, policy if lens is None else Lensed(policy, lens)))
     return made[0][1] if len(made) == 1 else ModelSelection(made)

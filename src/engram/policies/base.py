@@ -19,6 +19,8 @@ from engram.scores import Scores, Terms, best_cells
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from engram.layered import LayeredModel
+
 
 @dataclass(frozen=True)
 class Suggestion:
@@ -129,6 +131,10 @@ class Policy(ABC):
 
     def learn(self, new: list[Observation]) -> None:  # noqa: B027 (an optional hook)
         """Take in measurements that were just added to ``observations``."""
+
+    def layered(self) -> LayeredModel | None:
+        """The model of what layers say, as of the present state; None without layers."""
+        return None
 
     def view(self) -> View:
         """Beliefs at this moment."""

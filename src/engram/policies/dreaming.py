@@ -83,10 +83,11 @@ class DreamingForecaster(MemoryForecaster):
         imagination: Imagination,
         spatial: ProcessForecaster,
         plan: Remembering,
+        layered: ProcessForecaster | None,
         dreaming: Dreaming,
         budget: int,
     ) -> None:
-        super().__init__(memory, imagination, spatial, plan)
+        super().__init__(memory, imagination, spatial, plan, layered)
         assert isinstance(memory, PermanentMemory)  # dreamable
         self.permanent, self.dreaming = memory, dreaming
         self.due = frozenset(dreaming.schedule.times(budget))

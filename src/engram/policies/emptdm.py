@@ -24,6 +24,7 @@ from torch import Tensor
 
 from engram.errors import InputError
 from engram.grid import Grid
+from engram.layered import LayeredModel
 from engram.layers import Layers
 from engram.memory.denoiser import Denoiser, Memory
 from engram.observation import Observation, Observations
@@ -128,6 +129,7 @@ class Beliefs:
     process: ProcessBelief
     mixed: MixedBelief
     imagined: Imagined
+    layered: ProcessBelief | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -156,20 +158,25 @@ class EmPtdm(Policy):
         self.settings = settings
         self._beliefs: Beliefs | None = None
         self.imagination = Imagination(grid, settings.draws, seed, self.budget)
-        self.layers = layers
-        self.process = ProcessForecaster(grid, layers=layers)
+        self.process = ProcessForecaster(grid)
+        self.known = ProcessForecaster(grid, layers=layers) if layers else None
         updates = frozenset(settings.schedule.times(budget) if settings.h else ())
         plan = Remembering(settings.h, settings.strength, updates, settings.views)
-        parts = (memory, self.imagination, self.process, plan)
+        parts = (memory, self.imagination, self.process, plan, self.known)
         self.memory = (
             DreamingForecaster(*parts, settings.dreaming, budget)
             if settings.dreams
             else MemoryForecaster(*parts)
         )
         self.base_rate = BaseRate(grid) if settings.base_rate else None
-        others = {"process": settings.guard, "base rate": settings.base_rate}
+        others = {
+            "layers": settings.guard and self.known is not None,
+            "process": settings.guard,
+            "base rate": settings.base_rate,
+        }
         self.mixes = ("memory", *(name for name, counts in others.items() if counts))
-        self.mixture = EvidenceMixture(grid, count=len(self.mixes))
+        leader = self.mixes.index("layers") if others["layers"] else 0
+        self.mixture = EvidenceMixture(grid, count=len(self.mixes), leader=leader)
         self.look_ahead = LookAhead(SpreadTies(grid, self.seed))
         self.ranker: Ranker[Belief] = (
             Likely() if settings.rule == "probability" else settings.foraging
@@ -203,13 +210,16 @@ class EmPtdm(Policy):
         """What the measurements say, whatever can be visited."""
         memory = self.memory.belief(self.observations)
         process = self.process.belief(self.observations)
-        parts: list[Belief] = [memory, process] if self.settings.guard else [memory]
+        layered = None if self.known is None else self.known.belief(self.observations)
+        parts: list[Belief] = [memory]
+        if self.settings.guard:
+            parts += [process] if layered is None else [layered, process]
         if self.base_rate is not None:
             parts.append(self.base_rate.belief(self.observations))
         mixed = self.mixture.mixed(*parts)
         imagined = self.explained.of(memory, self.observations)
         self.log.evaluations = self.memory.evaluations
-        return Beliefs(memory, process, mixed, imagined)
+        return Beliefs(memory, process, mixed, imagined, layered)
 
     def believed(self) -> Query:
         answer = super().believed()
@@ -220,12 +230,18 @@ class EmPtdm(Policy):
         """The rule of the settings, or the look-ahead once the process predicts better."""
         mixed = beliefs.mixed
         progress = Progress.of(self.observations, self.budget, offer.out)
-        if mixed.weights[0] < 0.5 and not self.layers:
+        if mixed.weights[0] < 0.5 and self.known is None:
             return self.look_ahead.order(beliefs.process, offer.available, progress)
         if self.settings.rule == "paper":
             weight, explore, exploit = scores.alpha, scores.exploration, scores.exploitation
             return Ranking(weight * explore + (1 - weight) * exploit, "eq12")
         return self.ranker.order(mixed, offer.available, progress)
+
+    def layered(self) -> LayeredModel | None:
+        if self.known is None:
+            return None
+        self.known.belief(self.observations)
+        return self.known.layered
 
     def composite(self) -> Denoiser:
         """Both memories with everything that was measured."""
@@ -258,6 +274,8 @@ class EmPtdm(Policy):
             "h": before.memory.probability,
             "process": before.process.probability,
         }
+        if before.layered is not None:
+            stages["layers"] = before.layered.probability
         for name, p in stages.items():
             kept = self.log.stages.setdefault(name, [])
             kept += [log_likelihood(float(o.outcome > 0), p[self.grid.index(o.cell)]) for o in new]

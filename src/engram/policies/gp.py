@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from engram.errors import InputError
 from engram.grid import Grid
+from engram.layered import LayeredModel
 from engram.layers import Layers
 from engram.policies.base import Answer, Policy, flat_scores
 from engram.policies.process import LookAhead, ProcessBelief, ProcessForecaster, SpreadTies
@@ -61,6 +62,10 @@ class GaussianProcess(Policy):
 
     def scores(self) -> Scores:
         return self.current_scores()
+
+    def layered(self) -> LayeredModel | None:
+        self.process.belief(self.observations)
+        return self.process.layered
 
     def answer(self, offer: Offer) -> Answer:
         belief = self.process.belief(self.observations)

@@ -25,6 +25,7 @@ from engram.scores import Scores
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from engram.layered import LayeredModel
     from engram.memory.card import Card
 
 
@@ -112,6 +113,9 @@ class Lensed(Policy):
         for item in items:
             self.observations.add(item)
         self._answer = None
+
+    def layered(self) -> LayeredModel | None:
+        return self.inner.layered()
 
     def view(self) -> View:
         inside = self.inner.view()

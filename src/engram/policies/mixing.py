@@ -35,10 +35,10 @@ class MixedBelief(Belief):
 
 
 class EvidenceMixture:
-    """Mixes ``count`` predictors; the first starts ``favour`` nats ahead of the others."""
+    """Mixes ``count`` predictors; the ``leader`` starts ``favour`` nats ahead of the others."""
 
-    def __init__(self, grid: Grid, count: int = 2, favour: float = 2.0) -> None:
-        self.grid, self.count, self.favour = grid, count, favour
+    def __init__(self, grid: Grid, count: int = 2, favour: float = 2.0, leader: int = 0) -> None:
+        self.grid, self.count, self.favour, self.leader = grid, count, favour, leader
         self._log: list[Array] = []
 
     def weights(self) -> Array:
@@ -46,7 +46,7 @@ class EvidenceMixture:
         log = self.history()
         age = np.arange(len(log))[::-1]
         total = (log * DISCOUNT ** age[:, None]).sum(axis=0)
-        total[0] += self.favour
+        total[self.leader] += self.favour
         weights = np.exp(total - total.max())
         return np.asarray(weights / weights.sum(), np.float64)
 

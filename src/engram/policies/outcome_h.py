@@ -33,6 +33,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
 from scipy.ndimage import convolve
 from scipy.special import expit, logit
 
@@ -46,6 +47,10 @@ Array = NDArray[np.float64]
 RINGS = ((0.0, 1.1), (1.1, 2.3), (2.3, 3.7), (3.7, 5.2))
 """Inner and outer radii, in cells."""
 FLOOR = 0.01
+LEAST = 0.03
+"""Smallest probability of the spatial models that h sees."""
+LAYERED = (1.0, 0.5)
+"""Mean and standard deviation, over areas, of the weight of what layers say."""
 RECENT = 40
 """Measurements that judge the updates."""
 PATIENCE = 1.0
@@ -80,14 +85,27 @@ class OutcomeTransform:
 
     strength : how firmly h is held to its habits, 1 = as learnt
     habits   : those it is born with; by default the ones for any area
+    layered  : whether there are layers; what they say beyond the spatial model is then one more
+        feature, in log-odds, with the initial weight ``LAYERED``
     """
 
-    def __init__(self, grid: Grid, strength: float = 1.0, habits: Habits | None = None) -> None:
+    def __init__(
+        self,
+        grid: Grid,
+        strength: float = 1.0,
+        habits: Habits | None = None,
+        *,
+        layered: bool = False,
+    ) -> None:
         self.grid = grid
         self.kernels = _ring_kernels(grid)
         habits = habits or usual()
         self.initial = habits.mean.copy()
         self.precision: Array = np.asarray(strength * np.linalg.inv(habits.covariance), np.float64)
+        if layered:
+            mean, width = LAYERED
+            self.initial = np.append(self.initial, mean)
+            self.precision = block_diag(self.precision, strength / width**2)
         self.weights = self.initial.copy()
         self.learnt = self.initial.copy()
         self._rows: list[Array] = []
@@ -95,18 +113,27 @@ class OutcomeTransform:
         self._gains: list[float] = []
 
     def features(
-        self, own: Array, spatial: tuple[Array, Array], observations: Observations
+        self,
+        own: Array,
+        spatial: tuple[Array, Array],
+        observations: Observations,
+        layered: Array | None = None,
     ) -> Array:
-        """(n_cells, k) for the memory's probability and the spatial model's (p, sd)."""
+        """(n_cells, k) for the memory's probability and the spatial model's (p, sd).
+
+        layered : (n_cells,) probability by the spatial model that knows the layers, or None
+        """
         shape = (self.grid.rows, self.grid.cols)
         hits, blanks = np.zeros(self.grid.n_cells), np.zeros(self.grid.n_cells)
         found, measured = observations.outcomes > 0, observations.indices
         hits[measured], blanks[measured] = found, ~found
-        columns = [_logit(own), _logit(spatial[0], 0.03), 2 * spatial[1], np.ones(len(own))]
+        columns = [_logit(own), _logit(spatial[0], LEAST), 2 * spatial[1], np.ones(len(own))]
         for kernel in self.kernels:
             for kind in (hits, blanks):
                 around = convolve(kind.reshape(shape), kernel, mode="constant")
                 columns.append(4 * around.ravel())
+        if layered is not None:
+            columns.append(_logit(layered, LEAST) - _logit(spatial[0], LEAST))
         return np.stack(columns, axis=1)
 
     def apply(self, features: Array) -> Array:

@@ -47,20 +47,26 @@ class ProcessBelief(Belief):
 
 
 class ProcessForecaster:
-    """Probability and doubt of every cell by a Gaussian process; all it knows is measured."""
+    """Probability and doubt of every cell by a Gaussian process; all it knows is measured.
+
+    With layers it predicts whether a cell holds target, however much of it: a layer says little of
+    shares, and shares of different kinds of cells are not alike.
+    """
 
     def __init__(self, grid: Grid, nu: float = 1.5, layers: Layers | None = None) -> None:
         if not 0 < nu <= 100:
             raise InputError(f"nu={nu}: give a number above 0, up to 100")
-        self.model = LayeredModel(grid, layers, nu=nu) if layers else SpatialModel(grid, nu=nu)
+        self.layered = LayeredModel(grid, layers, nu=nu) if layers else None
+        self.model = self.layered or SpatialModel(grid, nu=nu)
 
     def belief(self, observations: Observations) -> ProcessBelief:
         cells = np.array(observations.cells).reshape(-1, 2)
-        self.model.fit(cells, observations.outcomes)
+        outcomes = observations.outcomes
+        self.model.fit(cells, (outcomes > 0).astype(float) if self.layered else outcomes)
         mean, sd = self.model.predict()
         return ProcessBelief(
             probability=self.model.probability(),
-            doubt=sd,
+            doubt=sd if self.layered is None else self.layered.doubt(),
             mean=mean,
             response=self.model.responses(),
         )

@@ -24,7 +24,7 @@ from engram.observation import Observation, Observations
 from engram.policies.forecast import Array, Belief
 from engram.policies.habits import habits_for
 from engram.policies.imagination import Imagination, evidence_of
-from engram.policies.outcome_h import OutcomeTransform
+from engram.policies.outcome_h import OutcomeTransform, tilted
 from engram.policies.process import ProcessForecaster
 from engram.posterior import Evidence
 from engram.reward import AffineReward, presence_prior
@@ -67,6 +67,8 @@ class MemoryForecaster:
     """Memory, reward and h.
 
     spatial : the plain spatial model that h sees beside the memory
+    layered : the one that knows the layers, or None without any; what it says beyond the plain one
+        is added to the memory's log-odds, with a weight that h learns
     """
 
     def __init__(
@@ -75,13 +77,17 @@ class MemoryForecaster:
         imagination: Imagination,
         spatial: ProcessForecaster,
         plan: Remembering,
+        layered: ProcessForecaster | None = None,
     ) -> None:
         self.grid: Grid = imagination.grid
         self.frozen = CountedDenoiser(memory)
         self.imagination, self.spatial, self.plan = imagination, spatial, plan
+        self.layered = layered
         layers = memory.card.layers
         self.reward = AffineReward(self.grid.channels, prior=presence_prior(layers))
-        self.transient = OutcomeTransform(self.grid, plan.strength, habits_for(layers))
+        self.transient = OutcomeTransform(
+            self.grid, plan.strength, habits_for(layers), layered=layered is not None
+        )
 
     def belief(self, observations: Observations) -> MemoryBelief:
         mean = self.posterior_mean(self.frozen, evidence_of(observations))
@@ -95,14 +101,26 @@ class MemoryForecaster:
         """The belief of memories that expect ``mean`` (1, C, H, W) and targets by ``own``."""
         spatial = self.spatial.belief(observations)
         beside = (spatial.probability, spatial.doubt)
-        features = self.transient.features(own, beside, observations)
+        known = None if self.layered is None else self.layered.belief(observations)
+        told = None if known is None else known.probability
+        features = self.transient.features(own, beside, observations, told)
         return MemoryBelief(
-            probability=self.transient.apply(features) if self.plan.h else own,
-            doubt=spatial.doubt,
+            probability=self._probability(own, features),
+            doubt=spatial.doubt if known is None else known.doubt,
             content=self.imagination.in_range(mean[0]),
             own=own,
             features=features,
         )
+
+    def _probability(self, own: Array, features: Array) -> Array:
+        """(n_cells,) as h tilts it; without h what layers say counts with its usual weight."""
+        if self.plan.h:
+            return self.transient.apply(features)
+        if self.layered is None:
+            return own
+        alone = np.zeros(features.shape[1])
+        alone[-1] = self.transient.initial[-1]
+        return tilted(features, alone)
 
     def posterior_mean(self, denoiser: Denoiser, evidence: Evidence) -> Tensor:
         """(1, C, H, W) by one evaluation, averaged over symmetries."""

@@ -23,6 +23,7 @@ from engram.scores import Scores
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from engram.layered import LayeredModel
     from engram.memory.card import Card
     from engram.memory.denoiser import Memory
 
@@ -96,6 +97,9 @@ class ModelSelection(Policy):
 
     def scores(self) -> Scores:
         return self.current_scores()
+
+    def layered(self) -> LayeredModel | None:
+        return self.candidates[self.leader].layered()
 
     def view(self) -> View:
         return self.candidates[self.leader].view()

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engram.errors import InputError
-from engram.policies import POLICIES, PRESETS, make_policy, warn_of_preset
+from engram.policies import POLICIES, PRESETS, make_policy, takes_layers, warn_of_preset
 
 if TYPE_CHECKING:
+    from engram.layers import Layers
     from engram.policies import Policy
     from engram.tasks.base import Task
 
@@ -109,6 +110,7 @@ class PolicyChoice:
 
             memory = load_memories(self.prior)
         options: dict[str, Any] = dict(self.options)
+        options.pop("layers", None)
         return make_policy(
             self.name,
             task.grid,
@@ -117,8 +119,29 @@ class PolicyChoice:
             memory=memory,
             preset=self.preset,
             device=device,
+            layers=self.layers_of(task),
             **options,
         )
+
+    def needs_layers(self, task: Task) -> None:
+        """Refuse a policy that would not look at the layers that were given."""
+        if task.layers and self.layers_of(task) is None:
+            raise InputError(
+                f"policy {self.label!r} (preset {self.preset}) has no use for layers; leave them "
+                "out, or choose em-ptdm or gp"
+            )
+
+    def layers_of(self, task: Task) -> Layers | None:
+        """What of a task's layers this policy is told: those it can use, all unless it names some.
+
+        The option ``layers`` is off, or names with ``+`` between them.
+        """
+        given = dict(self.options).get("layers", True)
+        if task.layers is None or given is False:
+            return None
+        if self.preset == "paper" or not takes_layers(self.name):
+            return None
+        return task.layers if given is True else task.layers.only(str(given).split("+"))
 
 
 def policy_text(name: str, options: Mapping[str, Any]) -> str:

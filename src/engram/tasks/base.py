@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from engram.errors import InputError
 from engram.grid import Cell, Grid
+from engram.layers import Layer, Layers
 from engram.observation import Observation
 
 
@@ -20,6 +22,7 @@ class Task:
 
     content : (C, H, W) float32 in the grid's range
     target  : (H, W) bool, pixels that are target
+    layers  : what is known of every cell beforehand, or None
     """
 
     name: str
@@ -28,6 +31,7 @@ class Task:
     target: NDArray[np.bool_]
     noise: float = 0.0
     facts: dict[str, Any] = field(default_factory=dict)
+    layers: Layers | None = None
 
     def __post_init__(self) -> None:
         grid = self.grid
@@ -43,6 +47,8 @@ class Task:
                 f"task {self.name}: target mask has shape {self.target.shape}, the area is "
                 f"{grid.height}x{grid.width}"
             )
+        if self.layers is not None:
+            self.layers.fits(grid)
         if not np.isfinite(self.content).all():
             raise InputError(f"task {self.name}: content has NaN or infinite values")
         if not (self.outcomes[grid.open_cells] > 0).any():
@@ -83,6 +89,12 @@ class Task:
             return np.asarray(given, np.int32)
         labels, _ = label(self.target)
         return np.asarray(labels, np.int32)
+
+    def told(self, more: Iterable[Layer] = (), belief: ArrayLike | None = None) -> Task:
+        """The same task with more layers, or with a belief map."""
+        before = self.layers or Layers(self.grid)
+        known = belief if belief is not None else before.belief
+        return replace(self, layers=Layers(self.grid, (*before, *more), known))
 
     def measure(self, cell: Cell) -> Observation:
         """What a measurement of the cell brings back."""

@@ -35,11 +35,13 @@ def overhead_tasks(
     size: int = 128,
     cell: int = 4,
     tiles: TilePlan | None = None,
+    coarse: bool = False,
 ) -> TaskSet:
     """Tasks of files and folders, all pooled; ``target`` is vehicle, plane, ship or all.
 
     With 'all', each picture of an .npz file keeps its own target; in DOTA folders a pixel of
-    any of the three counts. Image + mask folders do not say what their target is: 'all' only.
+    any of the three counts. With ``coarse`` the picture reduced to one grey pixel per cell is known
+    beforehand, as a layer. Image + mask folders do not say what their target is: 'all' only.
     """
     pictures: list[Picture] = []
     files: list[Path] = []
@@ -66,6 +68,7 @@ def overhead_tasks(
         seed=seed,
         label=target,
         options=options,
+        coarse=coarse,
     )
 
 

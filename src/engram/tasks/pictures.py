@@ -14,6 +14,7 @@ from engram._arrays import read_arrays
 from engram._files import as_mask, as_unit
 from engram.errors import InputError
 from engram.grid import Grid
+from engram.layers import Layer
 from engram.tasks.base import Task
 from engram.tasks.sets import TaskSet, shuffled
 
@@ -68,16 +69,19 @@ def picture_tasks(
     seed: int,
     label: str = "",
     options: dict[str, Any] | None = None,
+    coarse: bool = False,
 ) -> TaskSet:
     """Every picture is a task; the order is a shuffle that depends on the seed alone.
 
     origin : the paths the user gave; files : all files that decide what the tasks are
+    coarse : whether the brightness of every cell is known beforehand, as a layer
     """
     order = shuffled(kind, seed, len(pictures))
     slug = f"{kind}-{label}" if label else kind
 
     def make(k: int) -> Task:
-        return pictures[int(order[k])].task(f"{slug}-{k}", shape, cell)
+        task = pictures[int(order[k])].task(f"{slug}-{k}", shape, cell)
+        return task.told([coarse_layer(task)]) if coarse else task
 
     make(0)  # pictures of a wrong size are refused here, not in the middle of a run
     names = " + ".join(path.name for path in origin)
@@ -88,8 +92,21 @@ def picture_tasks(
         make=make,
         size=len(pictures),
         files=tuple(files),
-        options={"seed": seed, "cell": cell, "shape": list(shape), **(options or {})},
+        options={
+            "seed": seed,
+            "cell": cell,
+            "shape": list(shape),
+            **({"coarse": True} if coarse else {}),
+            **(options or {}),
+        },
     )
+
+
+def coarse_layer(task: Task) -> Layer:
+    """The picture reduced to one grey pixel per cell."""
+    cells = task.grid.cells_of(task.content).mean(axis=(-1, -2))
+    grey = np.asarray(cells, np.float64).mean(axis=-2)
+    return Layer("coarse", grey)
 
 
 def stacked_pictures(

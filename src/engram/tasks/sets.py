@@ -25,6 +25,8 @@ TAGS = {
     "maps": 82,
     "photographs": 83,
     "shapes": 84,
+    "windows": 85,
+    "noise": 86,
 }
 """Kind of data -> number that keeps its draws apart from those of other kinds (balls: 77)."""
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from engram._files import Paths, as_paths
 from engram.errors import InputError
 from engram.grid import Grid
+from engram.layers import Layer
 from engram.tasks.base import Task
 from engram.tasks.occurrences import Box, Occurrences, Years, checked_box
 from engram.tasks.regions import PERIODS, CountMap, Lattice, Region, Regions, lattice_of, log_counts
@@ -35,6 +36,8 @@ UNFIT = 500
 """Maps with enough records that may turn out useless before the search is given up."""
 MIN_SURVEYED = 0.5
 """Share of the blocks that must have been visited when a table has true absences."""
+MIN_VISITED = 0.2
+"""The same where records of any species are the visits: observers go to few places."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,9 @@ class SpeciesPlan:
                   gridded counts that state it, else all
     layout      : 'points', or 'cells' for gridded counts; 'auto' looks at the coordinates
     cap         : number that is content 1; None = 3 records, or 255 individuals of a cell
+    effort_layer : whether the number of records of other species is a layer, ``effort``
+    visits      : whether cells without a record of any species are closed: nobody was there, and a
+                  visited cell without the species is a true absence
     seed        : of the draw of regions
     """
 
@@ -109,6 +115,20 @@ class SpeciesPlan:
     )
     layout: str = "auto"
     cap: float | None = None
+    effort_layer: bool = field(
+        default=False,
+        metadata=option(
+            "Records of other species, counted in every cell, are known beforehand.",
+            panel=SPECIES,
+        ),
+    )
+    visits: bool = field(
+        default=False,
+        metadata=option(
+            "Cells without a record of any species were never visited and are closed.",
+            panel=SPECIES,
+        ),
+    )
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -136,11 +156,19 @@ class RegionSearch:
     """Draws regions that fit a plan from the records of one species.
 
     ``lattice`` is that of the whole table: a cell where other species alone were seen is
-    empty, not missing.
+    empty, not missing. ``others`` are the records of other species, or None where nobody asks.
     """
 
-    def __init__(self, records: Occurrences, plan: SpeciesPlan, lattice: Lattice | None) -> None:
+    def __init__(
+        self,
+        records: Occurrences,
+        plan: SpeciesPlan,
+        lattice: Lattice | None,
+        others: Occurrences | None = None,
+    ) -> None:
         self.regions = regions = Regions(records, lattice, plan.period)
+        self.others = None if others is None else Regions(others, lattice, regions.period)
+        self.least = MIN_VISITED if plan.visits else MIN_SURVEYED
         self.max_share = plan.max_share or (0.5 if regions.cells else 0.75)
         self.cap = plan.cap or regions.cap
         self.plan = replace(
@@ -171,8 +199,10 @@ class RegionSearch:
             if records < self.plan.min_records:
                 continue
             found = self.regions.map(region, period, self.plan.size)
+            if self.plan.visits:
+                found = replace(found, surveyed=self._visited(found, region, period))
             target, closed = self.blocks(found)
-            if closed.mean() > 1 - MIN_SURVEYED:
+            if closed.mean() > 1 - self.least:
                 blind += 1
             elif not 0 < target[~closed].mean() <= self.max_share:
                 full += 1
@@ -181,6 +211,18 @@ class RegionSearch:
             if full + blind == UNFIT:
                 break
         raise InputError(self._refusal(best, full, blind))
+
+    def effort(self, region: Region, period: int) -> NDArray[np.float64]:
+        """(size, size) records of other species in a region."""
+        name, size = self.regions.periods[period], self.plan.size
+        if self.others is None or name not in self.others.periods:
+            return np.zeros((size, size))
+        return self.others.map(region, self.others.periods.index(name), size).counts
+
+    def _visited(self, found: CountMap, region: Region, period: int) -> NDArray[np.bool_]:
+        """(size, size) where anybody was: a record of any species, or a survey."""
+        there = (found.counts > 0) | (self.effort(region, period) > 0)
+        return np.asarray(there if found.surveyed is None else there | found.surveyed)
 
     def _centre(self, rng: np.random.RandomState, near_records: bool) -> tuple[float, float]:
         """A place in the box: anywhere, or not farther from a record than a region reaches."""
@@ -216,7 +258,7 @@ class RegionSearch:
         return (
             f"no usable region of {plan.degrees:g} degrees in {records}: of {full + blind} with "
             f"{plan.min_records} records, {full} had target in more than {self.max_share:.1%} of "
-            f"the blocks (or in none) and {blind} had visits in less than {MIN_SURVEYED:.0%} of "
+            f"the blocks (or in none) and {blind} had visits in less than {self.least:.0%} of "
             "them; change --degrees, --box or --max-share"
         )
 
@@ -239,7 +281,8 @@ def species_tasks(
         years=plan.years, max_uncertainty=plan.max_uncertainty
     )
     chosen, label = chosen_species(records, plan.species or None)
-    search = RegionSearch(chosen, plan, lattice_of(records, plan.layout))
+    others = _others(records, plan) if plan.effort_layer or plan.visits else None
+    search = RegionSearch(chosen, plan, lattice_of(records, plan.layout), others)
     slug = label.lower().replace(" ", "-")
 
     def make(k: int) -> Task:
@@ -250,7 +293,12 @@ def species_tasks(
             "period": search.regions.periods[period],
             "records": search.regions.records(region, period),
         }
-        return _task(f"{slug}-{k}", search, found, facts)
+        task = _task(f"{slug}-{k}", search, found, facts)
+        if not plan.effort_layer:
+            return task
+        counts = np.asarray(search.effort(region, period), np.float32)
+        effort = task.grid.cells_of(counts).sum(axis=(1, 2))
+        return task.told([Layer("effort", np.asarray(effort, np.float64))])
 
     make(0)  # a table without any usable region is refused here, not in the middle of a run
     return TaskSet(
@@ -259,8 +307,25 @@ def species_tasks(
         f"{plan.degrees:g} degrees, {plan.size}x{plan.size} pixels",
         make=make,
         files=tuple(files),
-        options={**asdict(search.plan), "species": label},
+        options={
+            name: value
+            for name, value in {**asdict(search.plan), "species": label}.items()
+            if value is not False
+        },
     )
+
+
+def _others(records: Occurrences, plan: SpeciesPlan) -> Occurrences | None:
+    """Records of all species but those that are sought."""
+    keep = np.zeros(len(records), bool)
+    if plan.species:
+        keep = ~np.any([records.matching(name) for name in plan.species], axis=0)
+    if plan.effort_layer and not keep.any():
+        raise InputError(
+            f"{records.origin} has no records of other species, so there is no layer of observers' "
+            "effort; leave --effort-layer out"
+        )
+    return records.take(keep) if keep.any() else None
 
 
 def chosen_species(

@@ -27,6 +27,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "overhead": {"size": 16},
     "tumour": {"size": 16},
     "digits": {"digit": 8},
+    "windows": {"target": "gold", "layers": "rock", "spare": 2},
 }
 
 

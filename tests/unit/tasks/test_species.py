@@ -217,3 +217,53 @@ def test_the_content_scale_is_fixed_and_in_range() -> None:
 def test_plans_that_make_no_sense(options: dict[str, object], fault: str) -> None:
     with pytest.raises(InputError, match=fault):
         SpeciesPlan(**options)  # type: ignore[arg-type]
+
+
+def _records(tmp_path: Path) -> Path:
+    """A species at some of the places where another one is recorded, and that one at more."""
+    rng = np.random.RandomState(2)
+    hubs = rng.uniform([42, -98], [48, -92], (150, 2))
+    lines = ["species,latitude,longitude"]
+    for i, (lat, lon) in enumerate(hubs):
+        names = ["Puma concolor"] * (1 + i % 3) + (["Lynx rufus"] if i % 2 else [])
+        lines += [f"{name},{lat:.5f},{lon:.5f}" for name in names]
+    path = tmp_path / "two.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+TWO = SpeciesPlan(size=32, min_records=15, box=(44.0, 46.0, -96.0, -94.0))
+
+
+def test_records_of_other_species_are_a_layer(tmp_path: Path) -> None:
+    path = _records(tmp_path)
+    tasks = species_tasks(path, "Lynx rufus", effort_layer=True, plan=TWO)
+    plain = species_tasks(path, "Lynx rufus", plan=TWO)
+    task = tasks.task(0)
+    assert task.layers is not None
+    effort = task.layers.get("effort").values
+    assert plain.task(0).layers is None
+    np.testing.assert_array_equal(task.outcomes, plain.task(0).outcomes)
+    assert (effort[task.outcomes > 0] > 0).all()  # the other one is recorded at each of them
+    assert 0 < (effort > 0).mean() < 0.5
+    assert set(np.unique(effort)) <= set(range(30))
+    assert "effort_layer" in tasks.options
+    assert "effort_layer" not in plain.options
+    alone = tmp_path / "one.csv"
+    alone.write_text("species,latitude,longitude\n" + "Lynx rufus,45.0,-95.0\n" * 30)
+    with pytest.raises(InputError, match="no records of other species"):
+        species_tasks(alone, "Lynx rufus", effort_layer=True, plan=TWO)
+
+
+def test_cells_without_a_record_of_any_species_were_never_visited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engram.tasks.species.MIN_VISITED", 0.05)
+    tasks = species_tasks(
+        _records(tmp_path), "Lynx rufus", visits=True, effort_layer=True, plan=TWO
+    )
+    task = tasks.task(0)
+    assert task.layers is not None
+    there = (task.layers.get("effort").values > 0) | (task.outcomes > 0)
+    np.testing.assert_array_equal(task.grid.closed.ravel(), ~there)
+    assert 0 < task.outcomes[task.grid.open_cells].mean() < 1
