@@ -5,7 +5,7 @@ A search does not depend on how it is judged, so it is run once and judged as of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import binary_dilation
 
 from engram.campaign.remaining import Evidence
+from engram.detection import Detection
 from engram.grid import Grid
 from engram.memory.permanent import PermanentMemory
 from engram.memory.scenes import scene
@@ -33,7 +34,8 @@ RARE_SIZES = ((24, 40), (32, 32), (20, 30), (16, 24), (40, 24))
 @dataclass(frozen=True)
 class Search:
     """cells, hits, forecast (B,): measured cells in order, 1 for a find, its chance beforehand;
-    truth (n_cells,): target; chances: after t measurements, (n_cells,) chances of target."""
+    truth (n_cells,): target; chances: after t measurements, (n_cells,) chances of target;
+    believed: after t measurements, the chance of detection that the policy reckoned with."""
 
     grid: Grid
     truth: NDArray[np.bool_]
@@ -41,6 +43,7 @@ class Search:
     hits: NDArray[np.float64]
     forecast: NDArray[np.float64]
     chances: dict[int, NDArray[np.float64]]
+    believed: dict[int, float] = field(default_factory=dict)
 
 
 def evidence_at(search: Search, t: int) -> tuple[Evidence, int]:
@@ -130,42 +133,60 @@ def memory_of(policy: str, prior: str) -> PermanentMemory | None:
     return load_memory(prior)
 
 
-def run(task: Task, policy: str, prior: str, budget: int, seed: int) -> Search:
-    """Search a task."""
+def run(
+    task: Task, policy: str, prior: str, budget: int, seed: int, told: float | str | None = None
+) -> Search:
+    """Search a task; the policy reckons with the chance of detection it is ``told``."""
     memory, options = memory_of(policy, prior), {}
     if policy == "auto":  # the same search without the particles, which only explain it
         policy, options = "em-ptdm", {"every": budget + 1}
-    searcher = make_policy(policy, task.grid, budget, seed=seed, memory=memory, **options)
-    chances = {}
+    searcher = make_policy(
+        policy, task.grid, budget, seed=seed, memory=memory, detection=told, **options
+    )
+    chances, believed = {}, {}
     for t in range(budget + 1):
         if t in MOMENTS:
             chances[t] = searcher.current_scores().probability
+            believed[t] = searcher.observations.detection.chance
         if t < budget:
-            searcher.observe(task.measure(searcher.suggest()[0].cell))
+            cell = searcher.suggest()[0].cell
+            searcher.observe(task.measure(cell, searcher.observations.cells.count(cell)))
     cells = np.array([task.grid.index(cell) for cell in searcher.observations.cells], np.intp)
     hits = (searcher.observations.outcomes > 0).astype(np.float64)
     forecast = np.array(searcher.log.forecast)
-    return Search(task.grid, task.outcomes > 0, cells, hits, forecast, chances)
+    return Search(task.grid, task.outcomes > 0, cells, hits, forecast, chances, believed)
 
 
 def kept(
-    suite: str, k: int, policy: str, prior: str, *, budget: int = 0, folder: Path | None = None
+    suite: str,
+    k: int,
+    policy: str,
+    prior: str,
+    *,
+    budget: int = 0,
+    folder: Path | None = None,
+    detection: float = 1.0,
+    told: float | str | None = None,
 ) -> Search:
     """Search of ball task, rare map or scene k, from the folder if it is there.
 
-    ``budget`` is that of a ball task or rare map; scenes bring their own.
+    ``budget`` is that of a ball task or rare map; scenes bring their own. A visit finds a target
+    that is there with the chance ``detection``; the policy is ``told`` that, another, or 'learn'.
     """
     file = None
     if folder is not None:
         label = Path(prior).stem if POLICIES[policy].needs_memory else "none"
-        file = folder / f"{suite}-{policy}-{label}-{k}.npz"
+        missing = "" if detection == 1 else f"-d{detection:g}-{detection if told is None else told}"
+        file = folder / f"{suite}-{policy}-{label}{missing}-{k}.npz"
         if file.exists():
             return _read(file)
     if suite == "scenes":
         task, budget = scene_task(k)
     else:
         task = ball_task(k) if suite == "balls" else rare_task(k)
-    found = run(task, policy, prior, budget, seed=k)
+    task = replace(task, detection=Detection.read(detection))
+    told = detection if told is None else told
+    found = run(task, policy, prior, budget, k, told)
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
         _write(file, found)
@@ -174,6 +195,7 @@ def kept(
 
 def _write(file: Path, search: Search) -> None:
     arrays = {f"p{t}": p.astype(np.float32) for t, p in search.chances.items()}
+    arrays |= {f"d{t}": np.array(d) for t, d in search.believed.items()}
     arrays |= {"truth": search.truth, "order": search.cells, "y": search.hits}
     arrays |= {"size": np.array([search.grid.rows, search.grid.cols]), "forecast": search.forecast}
     half = file.with_suffix(".part.npz")
@@ -189,4 +211,10 @@ def _read(file: Path) -> Search:
             if name[1:].isdigit() and name[0] == "p"
         }
         rows, cols = (int(v) for v in a["size"][:2])
-        return Search(Grid(rows, cols), a["truth"], a["order"], a["y"], a["forecast"], chances)
+        known = (Grid(rows, cols), a["truth"], a["order"], a["y"], a["forecast"], chances)
+        believed = {
+            int(name[1:]): float(a[name])
+            for name in a.files
+            if name[1:].isdigit() and name[0] == "d"
+        }
+        return Search(*known, believed)

@@ -232,8 +232,8 @@ class LayeredModel(SpatialModel):
         more = np.einsum("ij,ij->i", shared, shared)
         return Prior(self.expected, field.variance + more, _LayeredPairs(field.pairs, shared))
 
-    def fit(self, coords: ArrayLike, outcomes: ArrayLike) -> Self:
-        super().fit(coords, outcomes)
+    def fit(self, coords: ArrayLike, outcomes: ArrayLike, factors: Array | None = None) -> Self:
+        super().fit(coords, outcomes, factors)
         self._weights = None
         return self
 
@@ -246,7 +246,10 @@ class LayeredModel(SpatialModel):
     def _believed(self) -> Weights:
         from scipy.linalg import cho_factor, cho_solve
 
-        index, noise = self._index, self.hyperparameters.noise
+        index, values, more = self._index, self._values, np.zeros(len(self._index))
+        if self._sites is not None:
+            index, values, more = self._sites.index, self._sites.values, self._sites.noise
+        noise = self.hyperparameters.noise + more
         prior = self.prior()
         assert isinstance(prior.pairs, _LayeredPairs)
         shared = prior.pairs.terms
@@ -254,7 +257,7 @@ class LayeredModel(SpatialModel):
             return Weights(shared, np.zeros(shared.shape[1]), np.eye(shared.shape[1]))
         own = prior.pairs.field.between(index) + shared[index] @ shared[index].T
         factor = cho_factor(own + noise * np.eye(len(index)), lower=True, check_finite=False)
-        residual = self._values - prior.mean[index]
+        residual = values - prior.mean[index]
         both = np.column_stack([residual, shared[index]])
         solved = cho_solve(factor, both, check_finite=False)
         mean = shared[index].T @ solved[:, 0]
@@ -320,7 +323,9 @@ class LayeredModel(SpatialModel):
 
         return Effect(terms.name, change(0.0), change(-spread), change(spread), best)
 
-    def _learn(self, index: NDArray[np.intp], values: Array) -> LayeredHyperparameters:
+    def _learn(
+        self, index: NDArray[np.intp], values: Array, more: Array | float = 0.0
+    ) -> LayeredHyperparameters:
         """Marginal likelihood times priors, maximised from the prior's mode."""
         from scipy.linalg import cho_factor, cho_solve
         from scipy.optimize import minimize
@@ -334,7 +339,7 @@ class LayeredModel(SpatialModel):
         limits = np.log([(SMALLEST, LARGEST)] * len(self.terms)).reshape(-1, 2)
         places, residual = self.grid.geometry.places(index), values - self.expected[index]
         parts = [t.columns[index] @ t.columns[index].T for t in self.terms]
-        trust = np.outer(self.trust[index], self.trust[index])
+        trust = np.outer(self.trust[index], self.trust[index]) + more * np.eye(len(index))
         kernel = self._kernel(start)
         sizes = start.sizes
         if several:

@@ -25,11 +25,12 @@ JITTER = 1e-10
 
 
 def matern_evidence(
-    apart: Array, values: Array, constant: float
+    apart: Array, values: Array, constant: float, more: Array | float = 0.0
 ) -> Callable[[Array], tuple[float, Array]]:
     """(log a, log l, log s) -> the evidence of ``values`` (n,) and its slope (3,).
 
     apart : (n, n) distances;  constant : c, the variance of the level that all share
+    more  : noise of each value beside s
     """
     from scipy.linalg import LinAlgError, cho_solve, cholesky
     from scipy.linalg.lapack import dpotri
@@ -42,7 +43,7 @@ def matern_evidence(
         decay = variance * np.exp(-u)
         field = (1 + u) * decay
         covariance = field + constant
-        covariance.flat[:: count + 1] += noise + JITTER
+        covariance.flat[:: count + 1] += noise + JITTER + more
         try:
             lower = cholesky(covariance, lower=True, check_finite=False)
         except LinAlgError:

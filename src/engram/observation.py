@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from engram.detection import PERFECT, SURE, Detection, doubtful, noise_of
 from engram.errors import InputError, shown
 from engram.grid import Cell, Grid
 
@@ -17,21 +18,33 @@ NOISIEST = 1e6
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """One measured cell.
+    """One visit to a cell.
 
-    content : (C, h, w) float32 in the grid's range
-    outcome : share of the cell that is target, in [0, 1]
-    noise   : standard deviation of the content's error, in content units (0 = exact)
+    content   : (C, h, w) float32 in the grid's range
+    outcome   : share of the cell that is target, as it was reported, in [0, 1]
+    noise     : standard deviation of the content's error, in content units (0 = exact)
+    detection : how far this visit can be trusted; None = as all visits of the search
     """
 
     cell: Cell
     content: NDArray[np.float32]
     outcome: float
     noise: float = 0.0
+    detection: Detection | None = None
+
+    def reported(self, probability: float) -> float:
+        """The probability that this visit reports target, for that of target."""
+        return float((self.detection or PERFECT).reported(probability))
 
     @classmethod
     def checked(
-        cls, grid: Grid, cell: Cell, content: ArrayLike, outcome: float, noise: float = 0.0
+        cls,
+        grid: Grid,
+        cell: Cell,
+        content: ArrayLike,
+        outcome: float,
+        noise: float = 0.0,
+        detection: Detection | None = None,
     ) -> Observation:
         """Build an observation from user input; every fault is named."""
         grid.index(cell)
@@ -40,7 +53,7 @@ class Observation:
         low, high = grid.range
         noise = _checked_number(noise, "noise", where, 0.0, NOISIEST * (high - low))
         place = (int(cell[0]), int(cell[1]))
-        return cls(place, _checked_content(grid, content, where), outcome, noise)
+        return cls(place, _checked_content(grid, content, where), outcome, noise, detection)
 
 
 def _checked_number(value: float, name: str, where: str, low: float, high: float) -> float:
@@ -92,20 +105,29 @@ def _checked_content(grid: Grid, content: ArrayLike, where: str) -> NDArray[np.f
 
 
 class Observations:
-    """All measured cells of one search, in order, and as images.
+    """All visits of one search, in order, and as images.
 
-    mask   : (H, W) float32, 1 where measured
-    values : (C, H, W) float32 in the grid's range, 0 where not measured
-    noise  : (H, W) float32 standard deviation in content units
+    detection : how far a visit can be trusted that does not say so itself
+    mask      : (H, W) float32, 1 where measured
+    values    : (C, H, W) float32 in the grid's range, 0 where not measured
+    noise     : (H, W) float32 standard deviation in content units
+    measured  : (n_cells,) cells that were visited
+    settled   : (n_cells,) those of which nothing more is to be learnt: what a visit that sees
+        everything has seen, a find that cannot be a false alarm, and finds worth a Bayes factor of
+        ``detection.SURE`` where they can
     """
 
-    def __init__(self, grid: Grid, items: Iterable[Observation] = ()) -> None:
-        self.grid = grid
+    def __init__(
+        self, grid: Grid, items: Iterable[Observation] = (), detection: Detection = PERFECT
+    ) -> None:
+        self.grid, self.detection = grid, detection
         self.items: list[Observation] = []
         self.mask = np.zeros((grid.height, grid.width), np.float32)
         self.noise = np.zeros((grid.height, grid.width), np.float32)
         self.values = np.zeros((grid.channels, grid.height, grid.width), np.float32)
         self.measured = np.zeros(grid.n_cells, bool)
+        self.settled = np.zeros(grid.n_cells, bool)
+        self._evidence: dict[int, float] = {}
         for item in items:
             self.add(item)
 
@@ -118,7 +140,7 @@ class Observations:
     def check_new(self, cell: Cell) -> int:
         """Flat index of a cell that may still be measured."""
         index = self.grid.index(cell)
-        if self.measured[index]:
+        if self.settled[index]:
             raise InputError(
                 f"cell ({cell[0]}, {cell[1]}) was measured already; correct it instead"
             )
@@ -139,19 +161,89 @@ class Observations:
         return index
 
     def add(self, item: Observation) -> None:
-        """Append one observation; a cell outside, closed or measured before is refused."""
+        """Append one visit; a cell outside, closed or settled is refused."""
         index = self.check(item)
         rows, cols = self.grid.block(item.cell)
+        if not (self.mask[rows, cols].any() and item.outcome == 0 and self._found(index)):
+            self.noise[rows, cols] = item.noise
+            self.values[:, rows, cols] = item.content
         self.mask[rows, cols] = 1.0
-        self.noise[rows, cols] = item.noise
-        self.values[:, rows, cols] = item.content
         self.measured[index] = True
+        own = (item.detection or self.detection).at_first
+        known = self._evidence.get(index, 0.0) + own.log_odds(item.outcome > 0)
+        self._evidence[index] = known
+        self.settled[index] = known == -np.inf or known >= np.log(SURE)
         self.items.append(item)
+
+    def open_after(self, visits: Iterable[Observation]) -> bool:
+        """Whether a cell may be visited once more after these further visits of it."""
+        visits = list(visits)
+        known = [item for item in self.items if item.cell == visits[0].cell]
+        alone = Observations(self.grid, known, self.detection)
+        for item in visits:
+            if alone.settled[self.grid.index(item.cell)]:
+                return False
+            alone.add(item)
+        return not alone.settled[self.grid.index(visits[0].cell)]
+
+    def _found(self, index: int) -> bool:
+        """Whether a visit reported target: what it showed is kept when a later one is blank."""
+        cell = self.grid.at(index)
+        return any(item.cell == cell and item.outcome > 0 for item in self.items)
+
+    def detection_of(self, item: Observation) -> Detection:
+        """How far a visit can be trusted."""
+        return self.detection if item.detection is None else item.detection
+
+    def resolved(self, item: Observation) -> Observation:
+        """A visit that says itself how far it can be trusted, as it is believed now."""
+        return replace(item, detection=self.detection_of(item))
 
     @property
     def available(self) -> NDArray[np.bool_]:
-        """(rows * cols,) True for open cells that have not been measured."""
-        return np.asarray(~self.measured & ~self.grid.closed.ravel())
+        """(rows * cols,) True for open cells that are not settled."""
+        return np.asarray(~self.settled & ~self.grid.closed.ravel())
+
+    @property
+    def visits(self) -> NDArray[np.intp]:
+        """(rows * cols,) how often each cell was visited."""
+        return np.asarray(np.bincount(self.indices, minlength=self.grid.n_cells), np.intp)
+
+    @property
+    def factors(self) -> NDArray[np.float64]:
+        """(n,) what each report adds to the log-odds of target of its cell."""
+        return np.array([self.detection_of(o).log_odds(o.outcome > 0) for o in self.items])
+
+    @property
+    def log_odds(self) -> NDArray[np.float64]:
+        """(rows * cols,) what all its reports add to the log-odds of target of each cell."""
+        out = np.zeros(self.grid.n_cells)
+        if len(self.items):
+            np.add.at(out, self.indices, self.factors)
+        return out
+
+    @property
+    def told_noise(self) -> NDArray[np.float32]:
+        """(H, W) standard deviation of the content, with what reports leave in doubt.
+
+        A blank that may be a miss is told as a content that may be as far off as the range is wide
+        (``detection.noise_of``).
+        """
+        odds = self.log_odds
+        unsure = doubtful(odds)
+        if not unsure.any():
+            return self.noise
+        low, high = self.grid.range
+        more = np.where(unsure, noise_of(np.where(unsure, odds, -1.0)), 0.0) * (high - low) ** 2
+        return np.sqrt(self.noise**2 + self.grid.pixels(more)).astype(np.float32)
+
+    @property
+    def found(self) -> int:
+        """Cells in which target was found; settled ones where it may be a false alarm."""
+        cells = {o.cell for o in self.items if o.outcome > 0}
+        if any(self.detection_of(o).false_alarm for o in self.items):
+            cells = {cell for cell in cells if self.settled[self.grid.index(cell)]}
+        return len(cells)
 
     @property
     def cells(self) -> list[Cell]:
@@ -175,6 +267,6 @@ class Observations:
             return np.zeros((0, *self.grid.content_shape), np.float32)
         return np.stack([item.content for item in self.items])
 
-    def subset(self, keep: Iterable[int]) -> Observations:
+    def subset(self, keep: Iterable[int], detection: Detection | None = None) -> Observations:
         """The observations at these positions, as if the others had never been made."""
-        return Observations(self.grid, (self.items[i] for i in keep))
+        return Observations(self.grid, (self.items[i] for i in keep), detection or self.detection)

@@ -39,6 +39,9 @@ class Snapshot:
 class Trace:
     """What a policy did on a task, step by step.
 
+    outcomes[i] is what the i-th visit reported; what was found counts each target cell once, and no
+    false alarm (``finds``).
+
     terms[i] are the score terms of the i-th cell when it was chosen, as far as they were known
     without drawing particles that decide nothing, and rules[i] the rule that chose it (empty where
     a policy does not say); evidence[i] is the
@@ -66,21 +69,44 @@ class Trace:
     stages: dict[str, list[float]] = field(default_factory=dict)
 
     def success_rate(self, budget: int | None = None) -> float:
-        return success_rate(self.outcomes, budget or self.budget, self.task.targets)
+        return success_rate(self.finds, budget or self.budget, self.task.targets)
 
     def recall(self, budget: int | None = None) -> float:
-        return recall(self.outcomes, budget or self.budget, self.task.targets)
+        return recall(self.finds, budget or self.budget, self.task.targets)
 
     def mass(self, budget: int | None = None) -> float:
-        return mass_found(self.outcomes, budget or self.budget, self.task)
+        return mass_found(self.finds, budget or self.budget, self.task)
 
     def objects(self, budget: int | None = None) -> int:
         """Separate targets touched."""
-        return objects_touched(self.task, self.cells[: budget or self.budget])
+        visits = zip(self.cells, self.finds, strict=True)
+        if self.task.detection.perfect:
+            return objects_touched(self.task, self.cells[: budget or self.budget])
+        seen = [cell for cell, y in list(visits)[: budget or self.budget] if y > 0]
+        return objects_touched(self.task, seen)
+
+    @property
+    def finds(self) -> list[float]:
+        """The outcome of each visit that was the first to report a target that is there, else 0."""
+        if self.task.detection.perfect:
+            return self.outcomes
+        known: set[Cell] = set()
+        out = []
+        for cell, reported in zip(self.cells, self.outcomes, strict=True):
+            truth = float(self.task.outcomes[self.task.grid.index(cell)])
+            new = reported > 0 and truth > 0 and cell not in known
+            known |= {cell} if new else set()
+            out.append(truth if new else 0.0)
+        return out
+
+    @property
+    def held(self) -> list[float]:
+        """What each visited cell holds, whatever the visit reported."""
+        return [float(self.task.outcomes[self.task.grid.index(cell)]) for cell in self.cells]
 
     @property
     def found(self) -> int:
-        return int((np.asarray(self.outcomes) > 0).sum())
+        return int((np.asarray(self.finds) > 0).sum())
 
     def distances(self, *, targets_only: bool = False) -> list[tuple[int, float]]:
         """(t, L2 distance of the posterior mean to the truth) at every snapshot."""
@@ -127,7 +153,7 @@ def simulate(
         if track and t % track == 0:
             outside += _track(trace, policy)
         pick = policy.suggest()[0]
-        observation = task.measure(pick.cell)
+        observation = task.measure(pick.cell, trace.cells.count(pick.cell))
         policy.observe(observation)
         trace.cells.append(pick.cell)
         trace.outcomes.append(observation.outcome)
@@ -149,12 +175,12 @@ def distances_to_truth(policy: Policy, task: Task) -> dict[str, float]:
 
     t                          : measurements taken
     forecast, forecast_targets : of the probability of target, over all open cells and over
-                                 those that hold target; measured cells count as known
+                                 those that hold target; settled cells count as known
     image, image_targets       : of the mean posterior sample (of the posterior mean where a
                                  policy draws no samples), over all pixels and over target
                                  pixels; absent when the policy does not imagine the content
     """
-    view, measured = policy.view(), policy.observations.measured
+    view, measured = policy.view(), policy.observations.settled
     found: dict[str, float] = {"t": policy.t}
     for name, targets_only in (("", False), ("_targets", True)):
         found[f"forecast{name}"] = forecast_distance(

@@ -13,6 +13,14 @@ observations (``last_refit``), always from the same start and from the observati
 number, so the model is a function of the ordered observations alone: it does not matter whether
 they came one by one or all at once. Between refits the posterior grows by one row of the Cholesky
 factor per observation.
+
+Visits that may have missed a target (``engram.detection``) count with noise, all those of one cell
+together. What they say of their own cell is Bayes' rule on what all others say of it (the cavity),
+
+.. math::  1 / V_{-q} = 1 / V_q - 1 / n_q, \qquad
+           \mu_{-q} = V_{-q} (\mu_q / V_q - y_q / n_q) ,
+
+with :math:`\mu_q, V_q` the posterior of cell q and :math:`y_q, n_q` its outcome and noise.
 """
 
 from __future__ import annotations
@@ -25,10 +33,11 @@ from typing import TYPE_CHECKING, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from engram.detection import noise_of
 from engram.errors import InputError
 from engram.geometry import CellPairs
 from engram.grid import Grid
-from engram.marginal import matern_evidence
+from engram.marginal import JITTER, matern_evidence
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
@@ -78,7 +87,15 @@ class Posterior:
     factor of the covariance of the n outcomes; mean and var are (n_cells,).
     """
 
-    def __init__(self, prior: Prior, noise: float, index: NDArray[np.intp], values: Array) -> None:
+    def __init__(
+        self,
+        prior: Prior,
+        noise: float,
+        index: NDArray[np.intp],
+        values: Array,
+        more: Array | float = 0.0,
+    ) -> None:
+        """``more`` is noise of each outcome beside the ``noise`` of all."""
         from scipy.linalg import cholesky, solve_triangular
 
         self._pairs, self._noise = prior.pairs, noise
@@ -88,7 +105,7 @@ class Posterior:
         self.var = prior.variance.copy()
         if self.count:
             shared = prior.pairs.block(index)
-            own = shared[:, index] + noise * np.eye(self.count)
+            own = shared[:, index] + (noise + more) * np.eye(self.count)
             lower = cholesky(own, lower=True, check_finite=False)
             both = np.column_stack([shared, values - prior.mean[index]])
             solved = solve_triangular(lower, both, lower=True, check_finite=False)
@@ -123,11 +140,39 @@ class Responses:
     rows: Array
     var: Array
 
-    def __call__(self, cells: NDArray[np.intp]) -> Array:
-        """(len(cells), n_cells), see :meth:`SpatialModel.response`."""
+    def __call__(self, cells: NDArray[np.intp], more: float = 0.0) -> Array:
+        """(len(cells), n_cells), see :meth:`SpatialModel.response`; ``more`` is further noise."""
         shared = self.pairs.block(cells) - self.rows[:, cells].T @ self.rows
-        spread = np.maximum(self.var[cells], 0.0) + self.noise
+        spread = np.maximum(self.var[cells], 0.0) + self.noise + more
         return np.asarray(shared / spread[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class Sites:
+    """Visits put together by cell, in the order of the first visits.
+
+    index, values, odds : (m,) cell, outcome, and what all its visits add to its log-odds of target
+    """
+
+    index: NDArray[np.intp]
+    values: Array
+    odds: Array
+
+    @classmethod
+    def of(cls, index: NDArray[np.intp], values: Array, factors: Array) -> Sites:
+        """Of visits, (n,); a cell whose visits say nothing in sum is left out."""
+        cells, first, place = np.unique(index, return_index=True, return_inverse=True)
+        odds, largest = np.zeros(len(cells)), np.zeros(len(cells))
+        np.add.at(odds, place, factors)
+        np.maximum.at(largest, place, values)
+        order = np.argsort(first, kind="stable")
+        order = order[odds[order] != 0]
+        return cls(cells[order], np.where(odds > 0, largest, 0.0)[order], odds[order])
+
+    @property
+    def noise(self) -> Array:
+        """(m,) variance of the outcomes."""
+        return noise_of(self.odds)
 
 
 class SpatialModel:
@@ -146,20 +191,25 @@ class SpatialModel:
         self._bounds = np.log([(1e-2, 2.0), (0.5, max(2.0, extent)), (1e-4, 0.25)])
         self.hyperparameters = hyperparameters or self._start
         self._anchor = 0
+        self._sites: Sites | None = None
         self._index: NDArray[np.intp] = np.zeros(0, np.intp)
         self._values: Array = np.zeros(0)
+        self._factors: Array = np.zeros(0)
         self._posterior = self._conditioned(self._index, self._values)
 
     def _first(self, length: float) -> Hyperparameters:
         """The mode of the priors, from which learning starts."""
         return Hyperparameters(0.2, length, 0.01)
 
-    def fit(self, coords: ArrayLike, outcomes: ArrayLike) -> Self:
+    def fit(self, coords: ArrayLike, outcomes: ArrayLike, factors: Array | None = None) -> Self:
         """Take the observations, in the order of measurement.
 
         coords : (n, 2) row and column of the measured cells; outcomes : (n,) in [0, 1]
+        factors : (n,) what each report adds to the log-odds of target; None = all are certain
         """
         index, values = self._checked(coords, outcomes)
+        if factors is not None and np.isfinite(factors).any():
+            return self._fit_visits(index, values, factors)
         anchor = 0 if self._fixed else last_refit(len(values))
         known = len(self._index)
         grows = np.array_equal(index[:known], self._index) and np.array_equal(
@@ -172,7 +222,38 @@ class SpatialModel:
         for i in range(self._posterior.count, len(index)):
             self._posterior.append(int(index[i]), float(values[i]))
         self._anchor, self._index, self._values = anchor, index, values
+        self._factors, self._sites = np.where(values > 0, np.inf, -np.inf), None
         return self
+
+    def _fit_visits(self, index: NDArray[np.intp], values: Array, factors: Array) -> Self:
+        """Take visits of which some leave doubt; the terms are learnt as often as otherwise."""
+        anchor = 0 if self._fixed else last_refit(len(values))
+        first = (index[:anchor], values[:anchor], factors[:anchor])
+        before = (self._index[:anchor], self._values[:anchor], self._factors[:anchor])
+        same = all(np.array_equal(a, b) for a, b in zip(first, before, strict=True))
+        if anchor != self._anchor or not same:
+            sites = Sites.of(*first)
+            learnt = self._learn(sites.index, sites.values, sites.noise) if anchor else self._start
+            self.hyperparameters = self._fixed or learnt
+        sites = Sites.of(index, values, factors)
+        noise = self.hyperparameters.noise
+        self._posterior = Posterior(self.prior(), noise, sites.index, sites.values, sites.noise)
+        self._anchor, self._index, self._values = anchor, index, values
+        self._factors, self._sites = factors, sites
+        return self
+
+    def others(self) -> tuple[Array, Array]:
+        """As ``predict``, each cell from all visits but its own where those left doubt."""
+        mean, var = self._posterior.mean.copy(), np.maximum(self._posterior.var, 0.0)
+        if self._sites is not None:
+            unsure = np.isfinite(self._sites.odds)
+            cells, values = self._sites.index[unsure], self._sites.values[unsure]
+            noise = self._sites.noise[unsure] + self.hyperparameters.noise
+            own = np.maximum(var[cells], 1e-12)
+            without = 1 / np.maximum(1 / own - 1 / noise, 1e-3)
+            mean[cells] = without * (mean[cells] / own - values / noise)
+            var[cells] = without
+        return mean, np.sqrt(var)
 
     def predict(self) -> tuple[Array, Array]:
         """Posterior mean and standard deviation of m + f, each (n_cells,)."""
@@ -184,8 +265,12 @@ class SpatialModel:
         The expected outcome is :math:`P(y > 0)\, E[y \mid y > 0]`; the second factor is the
         mean share in the cells found so far (1 where outcomes are yes or no).
         """
+        return self.chance_of(self._posterior.mean)
+
+    def chance_of(self, mean: Array) -> Array:
+        """The same of any expected outcome."""
         share = (self._values.sum() + 1) / ((self._values > 0).sum() + 1)
-        return np.asarray(np.clip(self._posterior.mean / share, 0.0, 1.0))
+        return np.asarray(np.clip(mean / share, 0.0, 1.0))
 
     def response(self, cells: NDArray[np.intp]) -> Array:
         r"""(len(cells), n_cells) what a measurement of a cell does to the mean of every cell.
@@ -235,11 +320,16 @@ class SpatialModel:
         cells = self.grid.n_cells
         return Prior(np.full(cells, MEAN), np.full(cells, level), pairs)
 
-    def _learn(self, index: NDArray[np.intp], values: Array) -> Hyperparameters:
-        """Marginal likelihood times priors, maximised from the prior's mode."""
+    def _learn(
+        self, index: NDArray[np.intp], values: Array, more: Array | float = 0.0
+    ) -> Hyperparameters:
+        """Marginal likelihood times priors, maximised from the prior's mode.
+
+        ``more`` is noise of each outcome beside the noise that is learnt.
+        """
         from scipy.optimize import minimize
 
-        evidence = self._evidence(index, values - MEAN)
+        evidence = self._evidence(index, values - MEAN, more)
         mode, width = np.log(astuple(self._start)), np.array(PRIOR_SD)
 
         def loss(theta: Array) -> tuple[float, Array]:
@@ -258,15 +348,17 @@ class SpatialModel:
         return Hyperparameters(*(float(v) for v in np.exp(best.x)))
 
     def _evidence(
-        self, index: NDArray[np.intp], values: Array
+        self, index: NDArray[np.intp], values: Array, more: Array | float = 0.0
     ) -> Callable[[Array], tuple[float, Array]]:
         """Log marginal likelihood of the parameters of the kernel, and its slope."""
         geometry = self.grid.geometry
         if self.nu == 1.5:
-            return matern_evidence(geometry.between(index), values, MEAN_SD**2)
+            return matern_evidence(geometry.between(index), values, MEAN_SD**2, more)
         from sklearn.gaussian_process import GaussianProcessRegressor
 
-        process = GaussianProcessRegressor(self._kernel(self._start), optimizer=None)
+        process = GaussianProcessRegressor(
+            self._kernel(self._start), alpha=more + JITTER, optimizer=None
+        )
         process.fit(geometry.places(index), values)
         return partial(process.log_marginal_likelihood, eval_gradient=True, clone_kernel=False)
 
@@ -291,6 +383,9 @@ def expected_finds(
     available: NDArray[np.bool_],
     left: int,
     discount: float = 1.0,
+    *,
+    found: float = 1.0,
+    blank: Array | None = None,
 ) -> Array:
     r"""Finds to be expected from ``left`` measurements if some cell is the next of them.
 
@@ -302,6 +397,10 @@ def expected_finds(
 
     This is exact for ``cells``, whose ``response`` (len(cells), n_cells) is given; for the
     others the measurement counts as if it told nothing. mean, available : (n_cells,)
+
+    A visit finds a target that is there with the chance ``found``: then v counts targets, each
+    weighed by nothing (the chance is the same for all), P(1) is ``found`` p, ``blank`` is the
+    response to a visit that finds nothing, and the cell keeps what Bayes' rule leaves it.
     """
     p = np.clip(mean, 0.0, 1.0)
     others = min(left, int(available.sum())) - 1
@@ -310,10 +409,17 @@ def expected_finds(
     ranked = np.sort(p[available])[::-1]
     future = ranked[:others].sum() + np.minimum(p, ranked[others]) - p
     future[cells] = 0.0
-    for outcome, chance in ((1.0, p[cells]), (0.0, 1 - p[cells])):
-        after = np.clip(mean + response * (outcome - mean[cells])[:, None], 0.0, 1.0)
+    there = found * p[cells]
+    missed = p[cells] - there
+    kept = np.divide(missed, 1 - there, out=np.zeros(len(cells)), where=there < 1)
+    nothing = response if blank is None else blank
+    for outcome, chance, moved, own in (
+        (1.0, there, response, 0.0),
+        (0.0, 1 - there, nothing, kept),
+    ):
+        after = np.clip(mean + moved * (outcome - mean[cells])[:, None], 0.0, 1.0)
         after[:, ~available] = 0.0
-        after[np.arange(len(cells)), cells] = 0.0
+        after[np.arange(len(cells)), cells] = own
         after.partition(after.shape[1] - others, axis=1)
         future[cells] += chance * after[:, -others:].sum(axis=1)
     return np.asarray(p + discount * future)

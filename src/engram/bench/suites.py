@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 from engram._files import as_paths, sha256_of
 from engram.bench import families
+from engram.detection import Detection
 from engram.errors import InputError, shown
 from engram.grid import whole
 from engram.plugins import Registry
@@ -19,6 +20,9 @@ from engram.tasks.settings import Setting, of_maker, of_plan, read_plan
 from engram.tasks.species import SpeciesPlan
 
 Settings = Mapping[str, Value]
+
+VISITS = {"detection": Setting(kind=float), "false_alarm": Setting(kind=float)}
+"""Settings of every suite: what a visit may miss, and report though it is not there."""
 
 FORMS = {int: "a whole number", float: "a number", bool: "on or off", str: "a text"}
 
@@ -47,7 +51,8 @@ class Suite:
     @cached_property
     def settings(self) -> dict[str, Setting]:
         """Name -> setting, as declared."""
-        return of_maker(self.make) if self.plan is None else of_plan(self.plan)
+        own = of_maker(self.make) if self.plan is None else of_plan(self.plan)
+        return {**own, **VISITS}
 
     def checked(self, settings: Settings) -> tuple[tuple[str, Value], ...]:
         """The settings, sorted, each of its type."""
@@ -87,9 +92,23 @@ def _made(
 ) -> TaskSet:
     """A set of tasks; ``stamps`` are the times of the files, so that a changed one is read."""
     suite, given = SUITES[name], dict(settings)
+    seen = Detection.read(*(given.pop(setting, None) for setting in VISITS))
     if suite.plan is None:
-        return suite.make(files, **given)
-    return suite.make(files, read_plan(suite.plan, given))
+        made = suite.make(files, **given)
+    else:
+        made = suite.make(files, read_plan(suite.plan, given))
+    return made if seen.perfect else missing(made, seen)
+
+
+def missing(tasks: TaskSet, detection: Detection) -> TaskSet:
+    """The same tasks where a visit may miss a target, or report one that is not there."""
+    if detection.learnt:
+        raise InputError("detection='learn' is for policies: give a task the chance it has")
+    return replace(
+        tasks,
+        make=lambda k: replace(tasks.make(k), detection=detection),
+        options={**tasks.options, **detection.to_dict()},
+    )
 
 
 def data_card(tasks: TaskSet, given: Sequence[str | Path]) -> list[dict[str, str]]:

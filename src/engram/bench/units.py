@@ -36,7 +36,10 @@ NOTES = {
     "evidence_mean": "mean log-likelihood of each outcome before it was seen",
     "evidence_of": "the same by part of the engine: the memory alone, after h, the process",
     "updates": "every update of the transient memory and the evidence before and after it",
-    "calibration": "per tenth of forecast probability: count, sum of forecasts, hits",
+    "calibration": "per tenth of forecast probability: count, sum of forecasts, visited cells that "
+    "hold target",
+    "revisits": "visits of cells that were visited before, where a visit may miss a target",
+    "false_alarms": "visits that reported a target that is not there",
     "l2": "every 10 measurements (t), root mean squared distance of beliefs to the truth: of the "
     "forecast over cells and over target cells, of the imagined content over pixels and over "
     "target pixels",
@@ -119,7 +122,7 @@ def row_of(trace: Trace, at: Iterable[int]) -> Row:
         "targets": task.targets,
         "cells": len(task.grid.open_cells),
         "objects_in_task": len(np.unique(task.objects[task.objects > 0])),
-        "hits": [i + 1 for i, outcome in enumerate(trace.outcomes) if outcome > 0],
+        "hits": [i + 1 for i, outcome in enumerate(trace.finds) if outcome > 0],
         "evidence_mean": float(np.mean(trace.evidence)) if trace.evidence else None,
         "evidence_of": {name: float(np.mean(v)) for name, v in trace.stages.items() if v},
         "updates_accepted": accepted,
@@ -128,13 +131,23 @@ def row_of(trace: Trace, at: Iterable[int]) -> Row:
             {key: np.asarray(value).item() for key, value in update.items()}
             for update in trace.updates
         ],
-        "calibration": calibration_bins(trace.forecast, trace.outcomes),
+        "calibration": calibration_bins(trace.forecast, trace.held),
+        **visits_of(trace),
         "l2": tracked_curves(trace.tracked),
         "about": {k: v for k, v in task.facts.items() if isinstance(v, str | int)},
         "seconds_per_observation": trace.seconds / trace.budget,
         "network_evaluations_per_observation": trace.evaluations / trace.budget,
     }
     return row
+
+
+def visits_of(trace: Trace) -> Row:
+    """How often cells were visited, where a visit may miss a target."""
+    if trace.task.detection.perfect:
+        return {}
+    again = len(trace.cells) - len(set(trace.cells))
+    false = sum(y > 0 and truth == 0 for y, truth in zip(trace.outcomes, trace.held, strict=True))
+    return {"revisits": again, "false_alarms": false}
 
 
 def tracked_curves(tracked: Sequence[dict[str, float]]) -> dict[str, list[float]] | None:

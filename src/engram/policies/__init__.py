@@ -10,6 +10,7 @@ from inspect import getdoc, signature
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from engram.detection import Detection
 from engram.errors import InputError, PresetWarning, shown
 from engram.grid import Grid
 from engram.layers import Layers
@@ -97,6 +98,8 @@ def make_policy(
     memory: Memory | Sequence[Memory] | None = None,
     preset: str = "default",
     layers: Layers | None = None,
+    detection: Detection | float | str | None = None,
+    false_alarm: float | None = None,
     device: str | None = None,
     **options: Any,
 ) -> Policy:
@@ -108,7 +111,10 @@ def make_policy(
     measurements runs the 'paper' preset in any case, which a :class:`engram.PresetWarning` says.
 
     ``layers`` are what is known of every cell beforehand; a policy that has no use for them
-    (``takes_layers``) refuses them. ``device`` is where the memories' networks run (by default
+    (``takes_layers``) refuses them. ``detection`` is the chance that a visit finds a target that is
+    there, or 'learn', and ``false_alarm`` that of reporting one that is not (``Detection``); a
+    policy that takes every visit for the truth (``takes_detection``) refuses any but 1 and 0.
+    ``device`` is where the memories' networks run (by default
     where they are).
     """
     spec = POLICIES.find(name)
@@ -120,6 +126,14 @@ def make_policy(
             f"policy {name!r} has no use for layers; leave them out, or choose one of "
             f"{', '.join(known for known in POLICIES if takes_layers(known))}"
         )
+    seen_by = Detection.read(detection, false_alarm)
+    if not seen_by.perfect and not takes_detection(name):
+        raise InputError(
+            f"policy {name!r} takes every visit for the truth ({seen_by}); leave it out, or choose "
+            f"one of {', '.join(known for known in POLICIES if takes_detection(known))}"
+        )
+    if not seen_by.perfect:
+        options["detection"] = seen_by
     if not spec.needs_memory:
         told = {"layers": layers.fits(grid)} if layers else {}
         return _built(name, factory, grid, budget, seed, {**options, **told})
@@ -146,6 +160,11 @@ def make_policy(
 def takes_layers(name: str) -> bool:
     """Whether a policy can be told layers."""
     return "layers" in signature(POLICIES.find(name).load()).parameters
+
+
+def takes_detection(name: str) -> bool:
+    """Whether a policy understands visits that may miss a target."""
+    return "detection" in signature(POLICIES.find(name).load()).parameters
 
 
 def warn_of_preset(memory: str, conditioned: bool, preset: str, *, stacklevel: int = 2) -> None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from engram.detection import PERFECT, Detection, doubtful, learnt_chance, updated
 from engram.errors import InputError
 from engram.grid import Cell, Grid
 from engram.observation import Observation, Observations
 from engram.policies.ranking import Offer
 from engram.scores import Scores, Terms, best_cells
+from engram.spatial import last_refit
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -79,7 +81,7 @@ class View:
 class PolicyLog:
     """What a policy notes while it works.
 
-    evidence : predictive log-likelihood of each measurement's outcome before it was seen
+    evidence : predictive log-likelihood of each measurement's report before it was seen
     forecast : the predicted probability of target of each measured cell
     updates  : one record per h-update: time, accepted, evidence before and after
     evaluations : evaluations of the memory's network so far, in passes of 16 images
@@ -108,11 +110,14 @@ class Policy(ABC):
 
     name: str = ""
 
-    def __init__(self, grid: Grid, budget: int, seed: int = 0) -> None:
+    def __init__(
+        self, grid: Grid, budget: int, seed: int = 0, detection: Detection = PERFECT
+    ) -> None:
         self.grid = grid
         self.budget = grid.check_budget(budget)
         self.seed = int(seed)
-        self.observations = Observations(grid)
+        self.observations = Observations(grid, detection=detection)
+        self._chances: list[float] = []
         self.log = PolicyLog()
         self._answer: tuple[Offer, Answer] | None = None
 
@@ -142,12 +147,33 @@ class Policy(ABC):
 
     def state(self) -> dict[str, Tensor]:
         """What cannot be had from the observations alone; nothing for a policy that keeps none."""
-        return {}
+        if not self.observations.detection.learnt:
+            return {}
+        from torch import float64, tensor
+
+        return {"chances": tensor(self._chances, dtype=float64)}
 
     def restore(self, observations: Observations, state: dict[str, Tensor]) -> None:
         """Go on from these observations and the ``state`` saved after them; nothing is replayed."""
         self.observations = observations
+        self._chances = state["chances"].tolist() if "chances" in state else []
         self._answer = None
+        self.learn_detection()
+
+    def learn_detection(self) -> None:
+        """A chance of detection that is not known: learnt again as often as the process's terms."""
+        seen = self.observations
+        if not seen.detection.learnt:
+            return
+        first = seen.items[: last_refit(len(seen))]
+        own = [i for i, item in enumerate(first) if item.detection is None]
+        chance = learnt_chance(
+            seen.indices[own],
+            seen.outcomes[own] > 0,
+            np.array(self._chances)[own],
+            seen.detection.false_alarm,
+        )
+        seen.detection = replace(seen.detection, chance=chance)
 
     def current(self, offer: Offer | None = None) -> Answer:
         """The answer for the present state and what can be decided on, computed once.
@@ -201,26 +227,48 @@ class Policy(ABC):
     def checked(self, new: Observation | Iterable[Observation]) -> list[Observation]:
         """Measurements that may all be taken now."""
         items = [new] if isinstance(new, Observation) else list(new)
-        seen: set[int] = set()
+        seen: dict[int, list[Observation]] = {}
         for item in items:
-            index = self.observations.check(item)
-            if index in seen:
+            visits = seen.setdefault(self.observations.check(item), [])
+            if visits and not self.observations.open_after(visits):
                 raise InputError(f"cell ({item.cell[0]}, {item.cell[1]}) is given twice")
-            seen.add(index)
+            visits.append(item)
         return items
 
     def observe(self, new: Observation | Iterable[Observation]) -> None:
-        """Take one or several measurements; all are checked before any is taken."""
-        items = self.checked(new)
+        """Take one or several measurements; all are checked before any is taken.
+
+        Several visits of one cell are taken one after the other.
+        """
+        for visits in rounds(self.checked(new)):
+            self.take(visits)
+            self.learn_detection()
+
+    def take(self, items: list[Observation]) -> None:
+        """Take measurements of different cells that were checked."""
         for item in items:
             index = self.grid.index(item.cell)
             p = float(self.believed().scores.probability[index])
             self.log.forecast.append(p)
-            self.log.evidence.append(log_likelihood(float(item.outcome > 0), p))
+            self._chances.append(p)
+            reported = self.observations.resolved(item).reported(p)
+            self.log.evidence.append(log_likelihood(float(item.outcome > 0), reported))
         for item in items:
             self.observations.add(item)
         self._answer = None
         self.learn(items)
+
+
+def rounds(items: Iterable[Observation]) -> list[list[Observation]]:
+    """First visits of all cells, then second ones, ..., each in the order they are given."""
+    out: list[list[Observation]] = []
+    count: dict[Cell, int] = {}
+    for item in items:
+        number = count[item.cell] = count.get(item.cell, -1) + 1
+        if number == len(out):
+            out.append([])
+        out[number].append(item)
+    return out
 
 
 def best_apart(
@@ -257,3 +305,19 @@ def flat_scores(
     zero = np.zeros(grid.n_cells)
     terms = Terms(zero, zero, probability, probability)
     return Scores(total, probability, zero if doubt is None else doubt, 0.0, terms)
+
+
+def equal_chances(
+    observations: Observations, order: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Chances of a policy that gives all cells the same, and its order (n_cells,) of them.
+
+    Where visits may miss, the share of finds is divided by the chance of detection, Bayes' rule
+    follows for every cell that was visited, and cells that were visited less often come first.
+    """
+    outcomes, odds = observations.outcomes, observations.log_odds
+    rate = ((outcomes > 0).sum() + 1) / (len(outcomes) + 2)
+    if not doubtful(odds).any():
+        return np.full(observations.grid.n_cells, rate), order
+    chance = np.full(observations.grid.n_cells, min(rate / observations.detection.chance, 1.0))
+    return updated(chance, odds), np.asarray(order - observations.visits)

@@ -23,6 +23,7 @@ import torch
 from scipy.special import expit
 from torch import Tensor
 
+from engram.detection import after
 from engram.memory.denoiser import CountedDenoiser, Memory, NetworkDenoiser
 from engram.memory.permanent import PermanentMemory
 from engram.memory.unet import UNet
@@ -31,7 +32,7 @@ from engram.pacing import UpdateSchedule
 from engram.policies.base import log_likelihood
 from engram.policies.dreams import DreamAreas, DreamPlan, contents_of, learnt_from
 from engram.policies.forecast import Array
-from engram.policies.imagination import Imagination, evidence_of
+from engram.policies.imagination import Imagination
 from engram.policies.mixing import DISCOUNT
 from engram.policies.outlines import Mask, outlines
 from engram.policies.process import ProcessForecaster
@@ -108,8 +109,8 @@ class DreamingForecaster(MemoryForecaster):
     def belief(self, observations: Observations) -> MemoryBelief:
         if self.copy is None:
             return super().belief(observations)
-        evidence, w = evidence_of(observations), self.weight
-        means = [self.posterior_mean(one, evidence) for one in (self.copy, self.frozen)]
+        w = self.weight
+        means = [self.posterior_mean(one, observations) for one in (self.copy, self.frozen)]
         dreaming, permanent = (self.target(mean) for mean in means)
         mean, own = w * means[0] + (1 - w) * means[1], w * dreaming + (1 - w) * permanent
         both = self.believed(mean, own, observations)
@@ -133,7 +134,10 @@ class DreamingForecaster(MemoryForecaster):
             for item in new:
                 cell, hit = self.grid.index(item.cell), float(item.outcome > 0)
                 told = (before.dreaming[cell], before.permanent[cell])
-                ours, theirs = (log_likelihood(hit, float(p), floor=0.02) for p in told)
+                ours, theirs = (
+                    log_likelihood(hit, item.reported(float(after(p, before.odds[cell]))), 0.02)
+                    for p in told
+                )
                 self._gains.append(ours - theirs)
         return super().learn(before, new, observations)
 

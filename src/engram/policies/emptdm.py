@@ -16,12 +16,12 @@ same two memories, made fast and checked.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
+from engram.detection import PERFECT, Detection
 from engram.errors import InputError
 from engram.grid import Grid
 from engram.layered import LayeredModel
@@ -153,8 +153,9 @@ class EmPtdm(Policy):
         memory: Memory,
         settings: EmPtdmSettings,
         layers: Layers | None = None,
+        detection: Detection = PERFECT,
     ) -> None:
-        super().__init__(grid, budget, seed)
+        super().__init__(grid, budget, seed, detection)
         self.settings = settings
         self._beliefs: Beliefs | None = None
         self.imagination = Imagination(grid, settings.draws, seed, self.budget)
@@ -254,13 +255,11 @@ class EmPtdm(Policy):
 
     # -- learning --------------------------------------------------------------------------
 
-    def observe(self, new: Observation | Iterable[Observation]) -> None:
-        items = self.checked(new)
-        if items:
-            before = self.believed().beliefs
-            super().observe(items)
-            self._beliefs = None
-            self._learn(before, items)
+    def take(self, items: list[Observation]) -> None:
+        before = self.believed().beliefs
+        super().take(items)
+        self._beliefs = None
+        self._learn(before, [self.observations.resolved(item) for item in items])
 
     def _learn(self, before: Beliefs, new: list[Observation]) -> None:
         """Everything learns from what was believed before these outcomes."""
@@ -278,7 +277,10 @@ class EmPtdm(Policy):
             stages["layers"] = before.layered.probability
         for name, p in stages.items():
             kept = self.log.stages.setdefault(name, [])
-            kept += [log_likelihood(float(o.outcome > 0), p[self.grid.index(o.cell)]) for o in new]
+            told = [o.reported(p[self.grid.index(o.cell)]) for o in new]
+            kept += [
+                log_likelihood(float(o.outcome > 0), q) for o, q in zip(new, told, strict=True)
+            ]
         self._dream(new)
 
     def _dream(self, new: list[Observation]) -> None:
@@ -294,7 +296,7 @@ class EmPtdm(Policy):
 
     def state(self) -> dict[str, Tensor]:
         mixture = {"mixture": torch.from_numpy(self.mixture.history())}
-        return {**self.memory.state(), **mixture, **self.explained.state()}
+        return {**super().state(), **self.memory.state(), **mixture, **self.explained.state()}
 
     def restore(self, observations: Observations, state: dict[str, Tensor]) -> None:
         super().restore(observations, state)
@@ -312,9 +314,12 @@ def auto(
     memory: Memory,
     preset: str = "default",
     layers: Layers | None = None,
+    detection: Detection = PERFECT,
 ) -> Policy:
     """EM-PTDM under guard: it mixes with, and yields to, the better predictor."""
-    policy = em_ptdm(grid, budget, seed, memory=memory, preset=preset, layers=layers)
+    policy = em_ptdm(
+        grid, budget, seed, memory=memory, preset=preset, layers=layers, detection=detection
+    )
     policy.name = "auto"
     return policy
 
@@ -327,10 +332,17 @@ def em_ptdm(
     memory: Memory,
     preset: str = "default",
     layers: Layers | None = None,
+    detection: Detection = PERFECT,
     **options: object,
 ) -> Policy:
-    """EM-PTDM with the ``paper`` or the ``default`` preset; layers are for the latter alone."""
+    """EM-PTDM with the ``paper`` or the ``default`` preset; layers, and visits that may miss a
+    target, are for the latter alone."""
     if preset == "paper" or not memory.conditioned:
+        if not detection.perfect:
+            raise InputError(
+                f"the paper preset takes every visit for the truth ({detection}); leave it out, or "
+                "choose the default preset with a memory that takes measurements"
+            )
         if layers:
             raise InputError(
                 "the paper preset knows no layers; leave them out, or choose the default preset "
@@ -345,4 +357,6 @@ def em_ptdm(
             f"dreams={chosen.dreams}: memory {memory.card.name!r} does not dream, it is no network "
             "of engram's that sees one channel; give dreams=0 or choose another (engram prior list)"
         )
-    return EmPtdm(grid, budget, seed, memory=memory, settings=chosen, layers=layers)
+    return EmPtdm(
+        grid, budget, seed, memory=memory, settings=chosen, layers=layers, detection=detection
+    )

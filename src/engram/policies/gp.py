@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from engram.detection import PERFECT, Detection
 from engram.errors import InputError
 from engram.grid import Grid
 from engram.layered import LayeredModel
@@ -45,8 +46,9 @@ class GaussianProcess(Policy):
         bonus: float = 0.5,
         nu: float = 1.5,
         layers: Layers | None = None,
+        detection: Detection = PERFECT,
     ) -> None:
-        super().__init__(grid, budget, seed)
+        super().__init__(grid, budget, seed, detection)
         if acquisition not in ACQUISITIONS:
             raise InputError(
                 f"acquisition={acquisition!r}: choose one of {', '.join(ACQUISITIONS)}"

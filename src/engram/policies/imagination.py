@@ -69,7 +69,7 @@ def evidence_of(observations: Observations) -> Evidence:
     low, high = grid.range
     values = torch.from_numpy(grid.to_model(observations.values))[None]
     mask = torch.from_numpy(observations.mask)[None, None]
-    sigma = torch.from_numpy(observations.noise * (2 / (high - low)))[None, None]
+    sigma = torch.from_numpy(observations.told_noise * (2 / (high - low)))[None, None]
     return Evidence(values * mask, mask, sigma)
 
 

@@ -8,7 +8,6 @@ measurements are translated on the way in, pictures on the way out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -58,10 +57,12 @@ class Lens:
         low, high = self.area.range
         content = ((item.content - low) / (high - low))[None].astype(np.float32)
         values = self.layers.seen(content, np.array([item.outcome], np.float32))
-        return Observation(item.cell, values.reshape(-1, 1, 1), float(item.outcome > 0))
+        shown, found = values.reshape(-1, 1, 1), float(item.outcome > 0)
+        return Observation(item.cell, shown, found, detection=item.detection)
 
     def all_seen(self, observations: Observations) -> Observations:
-        return Observations(self.grid, (self.seen(item) for item in observations))
+        seen = (self.seen(item) for item in observations)
+        return Observations(self.grid, seen, observations.detection)
 
     def shown(self, image: NDArray[np.float32]) -> NDArray[np.float32]:
         """(..., layers, rows, cols) in [0, 1] -> (..., C, H, W) in the area's range."""
@@ -89,7 +90,7 @@ class Lensed(Policy):
 
     def __init__(self, inner: Policy, lens: Lens) -> None:
         self.inner, self.lens = inner, lens
-        super().__init__(lens.area, inner.budget, inner.seed)
+        super().__init__(lens.area, inner.budget, inner.seed, inner.observations.detection)
         self.name = inner.name
 
     @property
@@ -107,8 +108,7 @@ class Lensed(Policy):
     def scores(self) -> Scores:
         return self.current_scores()
 
-    def observe(self, new: Observation | Iterable[Observation]) -> None:
-        items = self.checked(new)
+    def take(self, items: list[Observation]) -> None:
         self.inner.observe([self.lens.seen(item) for item in items])
         for item in items:
             self.observations.add(item)
@@ -116,6 +116,10 @@ class Lensed(Policy):
 
     def layered(self) -> LayeredModel | None:
         return self.inner.layered()
+
+    def learn_detection(self) -> None:
+        """What it is, the policy inside has learnt."""
+        self.observations.detection = self.inner.observations.detection
 
     def view(self) -> View:
         inside = self.inner.view()
@@ -132,3 +136,4 @@ class Lensed(Policy):
     def restore(self, observations: Observations, state: dict[str, Tensor]) -> None:
         super().restore(observations, state)
         self.inner.restore(self.lens.all_seen(observations), state)
+        self.learn_detection()

@@ -63,10 +63,10 @@ class EvidenceMixture:
         )
 
     def learn(self, before: MixedBelief, new: Sequence[Observation]) -> None:
-        """Score the predictions that were made before these outcomes."""
+        """Score the predictions that were made before these reports."""
         for item in new:
             hit, cell = float(item.outcome > 0), self.grid.index(item.cell)
-            told = [float(part.probability[cell]) for part in before.parts]
+            told = [item.reported(float(part.probability[cell])) for part in before.parts]
             self._log.append(np.array([log_likelihood(hit, p, floor=0.02) for p in told]))
 
     def history(self) -> Array:

@@ -21,6 +21,12 @@ past alone, so this likelihood is free of the selection bias that haunts any tra
 "measured cells given the others": a search measures targets far more often than they occur.
 The problem is convex; a few Newton steps solve it, and the evidence never falls.
 
+Where a visit may miss a target or report one that is not there (``engram.detection``),
+:math:`p(q)` is what everything but the cell's own visits says: a visit counts in the rings as much
+as its report is worth, Bayes' rule with the cell's own reports comes after the tilt, and what the
+M-step maximises is the probability of the *reports*. Its gradient is that of soft labels, the
+probability of target after each report (an EM step).
+
 What the updates are worth is judged by measurements they have not seen: each outcome is
 predicted by the h of the last update and by h as it was born. Where the updates have lately
 predicted worse, h goes back to its initial weights until they predict better again.
@@ -37,6 +43,7 @@ from scipy.linalg import block_diag
 from scipy.ndimage import convolve
 from scipy.special import expit, logit
 
+from engram.detection import PERFECT, after, weight_of
 from engram.grid import Grid
 from engram.observation import Observation, Observations
 from engram.policies.base import log_likelihood
@@ -51,6 +58,8 @@ LEAST = 0.03
 """Smallest probability of the spatial models that h sees."""
 LAYERED = (1.0, 0.5)
 """Mean and standard deviation, over areas, of the weight of what layers say."""
+CERTAIN = (0.0, PERFECT.chance, PERFECT.false_alarm)
+"""What a first report that cannot be wrong is kept as."""
 RECENT = 40
 """Measurements that judge the updates."""
 PATIENCE = 1.0
@@ -111,6 +120,7 @@ class OutcomeTransform:
         self._rows: list[Array] = []
         self._hits: list[float] = []
         self._gains: list[float] = []
+        self._seen: list[tuple[float, float, float]] = []
 
     def features(
         self,
@@ -125,8 +135,10 @@ class OutcomeTransform:
         """
         shape = (self.grid.rows, self.grid.cols)
         hits, blanks = np.zeros(self.grid.n_cells), np.zeros(self.grid.n_cells)
-        found, measured = observations.outcomes > 0, observations.indices
-        hits[measured], blanks[measured] = found, ~found
+        measured, odds = observations.measured, observations.log_odds
+        counts, found = weight_of(odds), odds > 0
+        hits[measured & found] = counts[measured & found]
+        blanks[measured & ~found] = counts[measured & ~found]
         columns = [_logit(own), _logit(spatial[0], LEAST), 2 * spatial[1], np.ones(len(own))]
         for kernel in self.kernels:
             for kind in (hits, blanks):
@@ -140,13 +152,22 @@ class OutcomeTransform:
         """Tilted probability (n_cells,)."""
         return tilted(features, self.weights)
 
-    def note(self, features: Array, new: Sequence[Observation]) -> None:
-        """Keep what was known of the measured cells before they were measured."""
+    def note(self, features: Array, new: Sequence[Observation], odds: Array | None = None) -> None:
+        """Keep what was known of the measured cells before they were measured.
+
+        odds : (n_cells,) what earlier reports of each cell had added to its log-odds of target
+        """
         for item in new:
-            row, hit = features[self.grid.index(item.cell)], float(item.outcome > 0)
-            both = (log_likelihood(hit, float(tilted(row, w))) for w in (self.learnt, self.initial))
+            cell, hit = self.grid.index(item.cell), float(item.outcome > 0)
+            row, seen = features[cell], item.detection or PERFECT
+            before = 0.0 if odds is None else float(odds[cell])
+            both = (
+                log_likelihood(hit, item.reported(float(after(tilted(row, w), before))))
+                for w in (self.learnt, self.initial)
+            )
             learnt, initial = both
             self._rows.append(row)
+            self._seen.append((before, seen.chance, seen.false_alarm))
             self._hits.append(hit)
             self._gains.append(learnt - initial)
 
@@ -155,25 +176,37 @@ class OutcomeTransform:
         rows, hits = np.array(self._rows), np.array(self._hits)
         if not len(hits):
             return None
-        candidate = most_likely(rows, hits, self.initial, self.precision, self.learnt)
-        before, after = (self._evidence(rows, hits, w) for w in (self.learnt, candidate))
-        if after < before:  # the optimum was there already, to the last digits
-            candidate, after = self.learnt, before
+        visits = self._visits()
+        candidate = most_likely(rows, hits, self.initial, self.precision, self.learnt, visits)
+        before, now = (self._evidence(rows, hits, w, visits) for w in (self.learnt, candidate))
+        if now < before:  # the optimum was there already, to the last digits
+            candidate, now = self.learnt, before
         gain = float(sum(self._gains[-RECENT:]))
         accepted = gain >= -PATIENCE
         self.learnt = candidate
         self.weights = candidate if accepted else self.initial.copy()
-        return HUpdate(t, accepted, before, after, gain)
+        return HUpdate(t, accepted, before, now, gain)
 
-    def _evidence(self, rows: Array, hits: Array, zeta: Array) -> float:
+    def _visits(self) -> Visits | None:
+        """What the reports so far were worth; None where all were certain."""
+        if all(one == CERTAIN for one in self._seen):
+            return None
+        return Visits(*np.array(self._seen).T)
+
+    def _evidence(self, rows: Array, hits: Array, zeta: Array, visits: Visits | None) -> float:
         """What the M-step maximises, a measurement."""
         odds, off = rows[:, 0] + rows @ zeta, zeta - self.initial
-        logs = hits * odds - np.logaddexp(0, odds)
+        if visits is None:
+            logs = hits * odds - np.logaddexp(0, odds)
+        else:
+            logs = visits.log_likelihood(np.asarray(expit(odds + visits.before)), hits)
         return float((logs.sum() - off @ self.precision @ off / 2) / len(hits))
 
     def state(self) -> dict[str, Array]:
         """Arrays that restore it."""
+        doubted = self._visits() is not None
         return {
+            **({"seen": np.array(self._seen, np.float64)} if doubted else {}),
             "weights": self.weights.copy(),
             "learnt": self.learnt.copy(),
             "rows": np.array(self._rows, np.float64).reshape(-1, len(self.weights)),
@@ -188,6 +221,40 @@ class OutcomeTransform:
         self._rows = list(np.array(state["rows"], np.float64))
         self._hits = [float(v) for v in state["hits"]]
         self._gains = [float(v) for v in state["gains"]]
+        seen = state.get("seen")
+        self._seen = (
+            [CERTAIN] * len(self._hits)
+            if seen is None
+            else [(a, b, c) for a, b, c in seen.tolist()]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Visits:
+    """What the reports of n visits are worth, each (n,).
+
+    before : what earlier reports of the cell had added to its log-odds of target
+    chance, false_alarm : of detection, of a report without target
+    """
+
+    before: Array
+    chance: Array
+    false_alarm: Array
+
+    def reported(self, p: Array) -> Array:
+        """(n,) probability of a report of target, for probabilities (n,) of target."""
+        return np.asarray(self.chance * p + self.false_alarm * (1 - p))
+
+    def labels(self, p: Array, hits: Array) -> Array:
+        """(n,) probability of target after the reports."""
+        there, report = np.where(hits > 0, self.chance, 1 - self.chance), self.reported(p)
+        total = np.where(hits > 0, report, 1 - report)
+        return np.asarray(np.divide(there * p, total, out=hits.copy(), where=total > 0))
+
+    def log_likelihood(self, p: Array, hits: Array) -> Array:
+        """(n,) of the reports."""
+        report = np.clip(self.reported(p), 1e-12, 1 - 1e-12)
+        return np.asarray(hits * np.log(report) + (1 - hits) * np.log(1 - report))
 
 
 def tilted(features: Array, zeta: Array) -> Array:
@@ -196,14 +263,26 @@ def tilted(features: Array, zeta: Array) -> Array:
 
 
 def most_likely(
-    rows: Array, hits: Array, mean: Array, precision: Array, start: Array | None = None
+    rows: Array,
+    hits: Array,
+    mean: Array,
+    precision: Array,
+    start: Array | None = None,
+    visits: Visits | None = None,
 ) -> Array:
     """Weights (k,) of the highest evidence of ``hits`` (n,) given ``rows`` (n, k), times the
-    normal density of ``mean`` and ``precision``, by damped Newton steps."""
+    normal density of ``mean`` and ``precision``, by damped Newton steps.
+
+    ``visits`` says what the hits are worth; None = all are certain.
+    """
     zeta = np.array(mean if start is None else start)
     for _ in range(20):
         p = tilted(rows, zeta)
-        slope = rows.T @ (p - hits) + precision @ (zeta - mean)
+        labels = hits
+        if visits is not None:
+            p = after(p, visits.before)
+            labels = visits.labels(p, hits)
+        slope = rows.T @ (p - labels) + precision @ (zeta - mean)
         step = np.linalg.solve(curvature(rows, p, precision), slope)
         zeta = zeta - step / max(1.0, float(np.abs(step).max()))
         if np.abs(step).max() < 1e-6:

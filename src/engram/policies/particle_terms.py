@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from engram.detection import Detection
 from engram.memory.denoiser import Denoiser
 from engram.observation import Observations
 from engram.policies.imagination import Imagination, Particles
@@ -26,7 +27,8 @@ from engram.scores import Terms, paper_scores
 class Moment:
     """What particles and their terms are made of, as it was after ``at`` measurements.
 
-    denoiser : both memories as one;  observations : the first ``at`` of them count
+    denoiser : both memories as one;  observations : the first ``at`` of them count, with the
+        ``detection`` that was believed then
     sigma    : sigma_x of Eq. 9, in model units
     """
 
@@ -36,9 +38,10 @@ class Moment:
     observations: Observations
     at: int
     sigma: float
+    detection: Detection
 
     def drawn(self, before: Particles | None) -> Particles:
-        seen = self.observations.subset(range(self.at))
+        seen = self.observations.subset(range(self.at), self.detection)
         return self.imagination.after(before, self.denoiser, seen)
 
     def scored(self, particles: Particles) -> Terms:
@@ -105,7 +108,15 @@ class ParticleTerms:
     def _moment(self, denoiser: Denoiser, observations: Observations, at: int) -> Moment:
         memory = self.memory
         reward = copy(memory.reward)
-        return Moment(memory.imagination, denoiser, reward, observations, at, self.sigma)
+        return Moment(
+            memory.imagination,
+            denoiser,
+            reward,
+            observations,
+            at,
+            self.sigma,
+            observations.detection,
+        )
 
     def state(self) -> dict[str, Tensor]:
         """Particles and terms; they are drawn for it, so that nobody draws them twice."""

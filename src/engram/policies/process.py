@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from engram.detection import doubtful, noise_of, updated
 from engram.errors import InputError
 from engram.grid import Grid
 from engram.layered import LayeredModel
@@ -39,11 +40,14 @@ class ProcessBelief(Belief):
 
     mean     : (n_cells,) expected outcome, not held to [0, 1]
     response : what a measurement of some cells would do to the mean of all
-        (``SpatialModel.response``), as of this belief
+        (``SpatialModel.response``), as of this belief, with further noise where that is given
+    others   : probability and doubt (n_cells,) of each cell without its own reports where they left
+        doubt (``SpatialModel.others``)
     """
 
     mean: Array
-    response: Callable[[NDArray[np.intp]], Array]
+    response: Callable[..., Array]
+    others: tuple[Array, Array]
 
 
 class ProcessForecaster:
@@ -62,13 +66,20 @@ class ProcessForecaster:
     def belief(self, observations: Observations) -> ProcessBelief:
         cells = np.array(observations.cells).reshape(-1, 2)
         outcomes = observations.outcomes
-        self.model.fit(cells, (outcomes > 0).astype(float) if self.layered else outcomes)
+        seen = (outcomes > 0).astype(float) if self.layered else outcomes
+        self.model.fit(cells, seen, observations.factors)
         mean, sd = self.model.predict()
+        expected, beside = self.model.others()
+        others, odds = self.model.chance_of(expected), observations.log_odds
+        probability = updated(others, odds)
+        unsure = doubtful(odds)
+        mean[unsure] = probability[unsure]
         return ProcessBelief(
-            probability=self.model.probability(),
+            probability=probability,
             doubt=sd if self.layered is None else self.layered.doubt(),
             mean=mean,
             response=self.model.responses(),
+            others=(others, beside),
         )
 
     def learn(
@@ -119,8 +130,17 @@ class LookAhead:
             for term in (belief.mean, belief.doubt)
         ]
         candidates = np.unique(np.concatenate(first))
-        response = belief.response(candidates)
+        response, seen = belief.response(candidates), progress.detection
         total = expected_finds(
-            belief.mean, response, candidates, available, progress.left, self.discount
+            belief.mean,
+            response,
+            candidates,
+            available,
+            progress.left,
+            self.discount,
+            found=seen.chance,
+            blank=None
+            if seen.chance == 1
+            else belief.response(candidates, float(noise_of(seen.log_odds(False)))),
         )
         return Ranking(self.ties.broken(total), "look-ahead")

@@ -17,6 +17,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from engram.detection import PERFECT, Detection
 from engram.errors import InputError
 from engram.observation import Observations
 from engram.policies.forecast import Array, Belief
@@ -43,18 +44,21 @@ def checked_rule(rule: str) -> str:
 class Progress:
     """How far a search is.
 
-    finds : measurements that found target;  t : measurements taken;  budget : all of them
+    finds : cells in which target was found;  t : measurements taken;  budget : all of them
     out   : measurements that are promised to cells already
+    detection : how far a visit can be trusted
     """
 
     finds: int
     t: int
     budget: int
     out: int = 0
+    detection: Detection = PERFECT
 
     @classmethod
     def of(cls, observations: Observations, budget: int, out: int = 0) -> Progress:
-        return cls(int((observations.outcomes > 0).sum()), len(observations), budget, out)
+        found, taken = observations.found, len(observations)
+        return cls(found, taken, budget, out, observations.detection)
 
     @property
     def left(self) -> int:
@@ -123,7 +127,7 @@ class Likely:
 
 @dataclass(frozen=True)
 class Foraging:
-    """The foraging rule.
+    """The foraging rule. What a cell promises is the probability that a visit finds target there.
 
     frontier : probability above which a cell is followed; by default the rate of finds so far
     explore  : how much doubt counts elsewhere, in rates of finds: where a find leads to many,
@@ -144,6 +148,7 @@ class Foraging:
         if progress.last or not available.any():
             return Ranking(p, "last")
         frontier = progress.rate if self.frontier is None else self.frontier
-        if p[available].max() >= frontier:
+        promise = progress.detection.chance * p
+        if promise[available].max() >= frontier:
             return Ranking(p, "likely")
-        return Ranking(np.asarray(p + self.explore * progress.rate * doubt), "frontier")
+        return Ranking(np.asarray(promise + self.explore * progress.rate * doubt), "frontier")

@@ -15,8 +15,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from engram.detection import doubtful, updated
 from engram.grid import Grid
 from engram.memory.denoiser import CountedDenoiser, Denoiser, Memory
 from engram.memory.transient import ShiftedDenoiser
@@ -30,6 +32,9 @@ from engram.posterior import Evidence
 from engram.reward import AffineReward, presence_prior
 from engram.symmetry import TURNS, turned, turned_back
 
+FOLDS = 4
+"""Parts into which cells with doubtful reports are put, each left out of as many of the views."""
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MemoryBelief(Belief):
@@ -37,10 +42,12 @@ class MemoryBelief(Belief):
 
     own      : (n_cells,) probability of target as the permanent memory has it, before h
     features : (n_cells, k) what h saw of every cell
+    odds     : (n_cells,) what its own reports add to each cell's log-odds, 0 where they are certain
     """
 
     own: Array
     features: Array
+    odds: Array
 
     @property
     def tilt(self) -> Array:
@@ -90,7 +97,7 @@ class MemoryForecaster:
         )
 
     def belief(self, observations: Observations) -> MemoryBelief:
-        mean = self.posterior_mean(self.frozen, evidence_of(observations))
+        mean = self.posterior_mean(self.frozen, observations)
         return self.believed(mean, self.target(mean), observations)
 
     def target(self, mean: Tensor) -> Array:
@@ -100,16 +107,18 @@ class MemoryForecaster:
     def believed(self, mean: Tensor, own: Array, observations: Observations) -> MemoryBelief:
         """The belief of memories that expect ``mean`` (1, C, H, W) and targets by ``own``."""
         spatial = self.spatial.belief(observations)
-        beside = (spatial.probability, spatial.doubt)
         known = None if self.layered is None else self.layered.belief(observations)
-        told = None if known is None else known.probability
-        features = self.transient.features(own, beside, observations, told)
+        told = None if known is None else known.others[0]
+        features = self.transient.features(own, spatial.others, observations, told)
+        odds = observations.log_odds
+        odds = np.where(doubtful(odds), odds, 0.0)
         return MemoryBelief(
-            probability=self._probability(own, features),
+            probability=updated(self._probability(own, features), odds),
             doubt=spatial.doubt if known is None else known.doubt,
             content=self.imagination.in_range(mean[0]),
-            own=own,
+            own=updated(own, odds),
             features=features,
+            odds=odds,
         )
 
     def _probability(self, own: Array, features: Array) -> Array:
@@ -122,15 +131,44 @@ class MemoryForecaster:
         alone[-1] = self.transient.initial[-1]
         return tilted(features, alone)
 
-    def posterior_mean(self, denoiser: Denoiser, evidence: Evidence) -> Tensor:
-        """(1, C, H, W) by one evaluation, averaged over symmetries."""
-        if self.plan.views == 1 or self.grid.height != self.grid.width:
+    def posterior_mean(self, denoiser: Denoiser, observations: Observations) -> Tensor:
+        """(1, C, H, W) by one evaluation, averaged over symmetries.
+
+        Cells whose reports left doubt are told with noise, and each is left out of some of the
+        views: its mean is what those expect, who know of everything but its own visits.
+        """
+        evidence = evidence_of(observations)
+        square = self.plan.views == TURNS and self.grid.height == self.grid.width
+        told = self._told(doubtful(observations.log_odds), TURNS if square else FOLDS)
+        if not square and told is None:
             return self.imagination.mean(denoiser, evidence)
+        turns = range(TURNS) if square else [0] * FOLDS
         parts = (evidence.values, evidence.mask, evidence.sigma)
-        views = Evidence(*(torch.cat([turned(p, k) for k in range(TURNS)]) for p in parts))
+        if told is not None:
+            parts = (evidence.values * told, evidence.mask * told, evidence.sigma.expand_as(told))
+        views = Evidence(
+            *(
+                torch.cat(
+                    [turned(p[i : i + 1] if len(p) > 1 else p, k) for i, k in enumerate(turns)]
+                )
+                for p in parts
+            )
+        )
         means = self.imagination.mean(denoiser, views)
-        back = [turned_back(means[k : k + 1], k) for k in range(TURNS)]
-        return torch.cat(back).mean(dim=0, keepdim=True)
+        back = torch.cat([turned_back(means[i : i + 1], k) for i, k in enumerate(turns)])
+        if told is None:
+            return back.mean(dim=0, keepdim=True)
+        counts = torch.where((told == 0).any(dim=0, keepdim=True), 1 - told, told)
+        return (back * counts).sum(dim=0, keepdim=True) / counts.sum(dim=0, keepdim=True)
+
+    def _told(self, unsure: NDArray[np.bool_], views: int) -> Tensor | None:
+        """(views, 1, H, W) 0 where a view is not told of a cell; None where all are told of all."""
+        if not unsure.any():
+            return None
+        part = np.full(self.grid.n_cells, -1)
+        part[unsure] = np.arange(unsure.sum()) % FOLDS
+        pixels = torch.from_numpy(self.grid.pixels(part))
+        return torch.stack([(pixels != k % FOLDS).float() for k in range(views)])[:, None]
 
     @property
     def evaluations(self) -> float:
@@ -162,7 +200,7 @@ class MemoryForecaster:
     ) -> dict[str, Any] | None:
         """The reward, and h where an update is due."""
         self._learn_reward(observations)
-        self.transient.note(before.features, new)
+        self.transient.note(before.features, new, before.odds)
         t = len(observations)
         if not any(t - len(new) < due <= t for due in self.plan.updates):
             return None

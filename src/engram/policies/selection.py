@@ -82,7 +82,7 @@ class ModelSelection(Policy):
 
     def __init__(self, candidates: Sequence[tuple[str, Policy]]) -> None:
         first = candidates[0][1]
-        super().__init__(first.grid, first.budget, first.seed)
+        super().__init__(first.grid, first.budget, first.seed, first.observations.detection)
         self.name = first.name
         self.candidates = dict(candidates)
         self.evidence = {name: 0.0 for name, _ in candidates}
@@ -115,6 +115,10 @@ class ModelSelection(Policy):
         if self.t >= TRIAL:
             self.candidates = {self.leader: self.candidates[self.leader]}
 
+    def learn_detection(self) -> None:
+        """What it is, the leader has learnt."""
+        self.observations.detection = self.candidates[self.leader].observations.detection
+
     def state(self) -> dict[str, Tensor]:
         from torch import float64, tensor
 
@@ -132,4 +136,6 @@ class ModelSelection(Policy):
             prefix = f"{name}/"
             self.evidence[name] = float(state[f"{name}/evidence"])
             inside = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
-            policy.restore(Observations(self.grid, observations), inside)
+            own = Observations(self.grid, observations, policy.observations.detection)
+            policy.restore(own, inside)
+        self.learn_detection()

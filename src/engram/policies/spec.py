@@ -7,8 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from engram.detection import Detection
 from engram.errors import InputError
-from engram.policies import POLICIES, PRESETS, make_policy, takes_layers, warn_of_preset
+from engram.policies import (
+    POLICIES,
+    PRESETS,
+    make_policy,
+    takes_detection,
+    takes_layers,
+    warn_of_preset,
+)
 
 if TYPE_CHECKING:
     from engram.layers import Layers
@@ -109,7 +117,7 @@ class PolicyChoice:
             from engram.memory.library import load_memories
 
             memory = load_memories(self.prior)
-        options: dict[str, Any] = dict(self.options)
+        options: dict[str, Any] = {**self.told_of(task.detection), **dict(self.options)}
         options.pop("layers", None)
         return make_policy(
             self.name,
@@ -142,6 +150,16 @@ class PolicyChoice:
         if self.preset == "paper" or not takes_layers(self.name):
             return None
         return task.layers if given is True else task.layers.only(str(given).split("+"))
+
+    def told_of(self, detection: Detection) -> dict[str, Any]:
+        """What this policy is told of the visits: nothing where it takes them for the truth.
+
+        Its own options ``detection`` and ``false_alarm`` come before.
+        """
+        blind = self.preset == "paper" or not takes_detection(self.name)
+        if detection.perfect or blind or "detection" in dict(self.options):
+            return {}
+        return {"detection": detection.written, "false_alarm": detection.false_alarm}
 
 
 def policy_text(name: str, options: Mapping[str, Any]) -> str:

@@ -16,9 +16,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from engram.detection import PERFECT, Detection
 from engram.geometry import CellPairs
 from engram.grid import Grid
-from engram.policies.base import Policy, flat_scores
+from engram.policies.base import Policy, equal_chances, flat_scores
 from engram.scores import Scores
 from engram.seeding import numpy_generator
 
@@ -30,16 +31,16 @@ class SpreadDesign(Policy):
 
     name = "spread"
 
-    def __init__(self, grid: Grid, budget: int, seed: int = 0) -> None:
-        super().__init__(grid, budget, seed)
+    def __init__(
+        self, grid: Grid, budget: int, seed: int = 0, *, detection: Detection = PERFECT
+    ) -> None:
+        super().__init__(grid, budget, seed, detection)
         order = spread_order(grid, self.seed)
         self._priority = np.zeros(grid.n_cells)
         self._priority[order] = 1 - np.arange(len(order)) / len(order)
 
     def scores(self) -> Scores:
-        outcomes = self.observations.outcomes
-        rate = ((outcomes > 0).sum() + 1) / (len(outcomes) + 2)
-        return flat_scores(self.grid, np.full(self.grid.n_cells, rate), self._priority)
+        return flat_scores(self.grid, *equal_chances(self.observations, self._priority))
 
 
 def spread_order(grid: Grid, seed: int) -> NDArray[np.intp]:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from engram.detection import PERFECT, Detection
 from engram.errors import InputError
 from engram.grid import Cell, Grid
 from engram.layers import Layer, Layers
 from engram.observation import Observation
+from engram.seeding import numpy_generator
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +26,7 @@ class Task:
     content : (C, H, W) float32 in the grid's range
     target  : (H, W) bool, pixels that are target
     layers  : what is known of every cell beforehand, or None
+    detection : what a visit of it may miss
     """
 
     name: str
@@ -32,6 +36,7 @@ class Task:
     noise: float = 0.0
     facts: dict[str, Any] = field(default_factory=dict)
     layers: Layers | None = None
+    detection: Detection = PERFECT
 
     def __post_init__(self) -> None:
         grid = self.grid
@@ -96,13 +101,39 @@ class Task:
         known = belief if belief is not None else before.belief
         return replace(self, layers=Layers(self.grid, (*before, *more), known))
 
-    def measure(self, cell: Cell) -> Observation:
-        """What a measurement of the cell brings back."""
+    def measure(self, cell: Cell, visit: int = 0) -> Observation:
+        """What the visit of a cell (its first: 0) brings back.
+
+        A missed target shows the content of a blank, the mean of all cells without target, and a
+        false alarm that of a target, the mean of all cells with one; luck depends on task, cell and
+        number of the visit alone, so that all policies have the same.
+        """
         index = self.grid.index(cell)
-        return Observation.checked(
-            self.grid,
-            cell,
-            self.grid.content_of(self.content, cell),
-            float(self.outcomes[index]),
-            self.noise,
-        )
+        outcome, content = float(self.outcomes[index]), self.grid.content_of(self.content, cell)
+        found = self._reports(index, visit)
+        if found != (outcome > 0):
+            outcome, content = self._usual[found]
+        return Observation.checked(self.grid, cell, content, outcome, self.noise)
+
+    def _reports(self, index: int, visit: int) -> bool:
+        """Whether a visit reports target."""
+        there, seen = bool(self.outcomes[index] > 0), self.detection
+        if seen.perfect:
+            return there
+        chance = seen.chance if there else seen.false_alarm
+        seed = int.from_bytes(sha256(self.name.encode()).digest()[:8])
+        return bool(numpy_generator(seed, "task", index, visit).random() < chance)
+
+    @cached_property
+    def _usual(self) -> dict[bool, tuple[float, NDArray[np.float32]]]:
+        """Outcome and content of a cell without target and of one with, on average."""
+        cells = np.moveaxis(self.grid.cells_of(self.content), 0, 1)  # (n, C, h, w)
+        opened = self.grid.open_cells
+        usual = {}
+        for found in (False, True):
+            some = opened[(self.outcomes[opened] > 0) == found]
+            content = cells[some].mean(axis=0) if len(some) else np.zeros(self.grid.content_shape)
+            outcome = float(self.outcomes[some].mean()) if found else 0.0
+            clipped = np.clip(content, *self.grid.range)
+            usual[found] = outcome, np.asarray(clipped, np.float32)
+        return usual
