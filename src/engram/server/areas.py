@@ -22,6 +22,8 @@ Answer = tuple[dict[str, Any], bytes]
 
 SHOWN = 1_000_000
 """Cells of the largest area that is shown before a campaign is made of it."""
+MOST_CELLS = 2_000_000
+"""Cells of the largest area that is made a campaign of over HTTP."""
 POINTS = 33
 """Rows and columns of the lattice of known places."""
 
@@ -90,6 +92,12 @@ def create(db: str | None, args: dict[str, Any]) -> Answer:
 def _grid(area: dict[str, Any]) -> Grid:
     """The area of a new campaign; ``closed`` lists cells, ``cost`` rows of numbers."""
     closed, cost = area.pop("closed"), area.pop("cost")
+    h, w = area["cell"]
+    if (area["height"] // h) * (area["width"] // w) > MOST_CELLS:
+        raise InputError(
+            f"an area of {area['height'] // h}x{area['width'] // w} cells is more than the "
+            f"{MOST_CELLS:,} that are taken here; choose larger cells or a smaller area"
+        )
     grid = Grid(**{**area, "cell": tuple(area["cell"]), "range": tuple(area["range"])})
     if cost is not None:
         grid = replace(grid, cost=plain_array(cost, "cost"))
