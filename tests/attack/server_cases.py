@@ -24,6 +24,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
+from schemathesis.generation.meta import ParameterLocation
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     negative_data_rejection,
@@ -40,7 +41,6 @@ CHECKS = [
     status_code_conformance,
     content_type_conformance,
     response_schema_conformance,
-    negative_data_rejection,
 ]
 BASE = "http://127.0.0.1:8765"
 KNOWN = {"name": "pond", "account": "crew", "layer": "probability", "query": 1, "token": 999}
@@ -88,8 +88,8 @@ class Attack:
         self.found.cases += 1
         self.found.statuses[answer.status_code] += 1
         try:
-            case.validate_response(answer, checks=CHECKS)
-        except Exception as error:
+            case.validate_response(answer, checks=CHECKS + [negative_data_rejection] * _wrong(case))
+        except (Exception, BaseExceptionGroup) as error:
             self.found.faults.append(f"{case.method} {case.path}: {str(error)[:600]}")
         if self.found.cases % 5 == 0 and "/sign-in" not in case.path:
             headers["Authorization"] = "Bearer nobody"
@@ -109,6 +109,13 @@ class Attack:
 
     def close(self) -> None:
         self._client.close()
+
+
+def _wrong(case: schemathesis.Case) -> bool:
+    """Whether body or query are wrong for sure: token and path may have been put right by us."""
+    parts = {} if case.meta is None else case.meta.components
+    wrong = {where for where, part in parts.items() if part.mode is GenerationMode.NEGATIVE}
+    return bool(wrong & {ParameterLocation.BODY, ParameterLocation.QUERY})
 
 
 def attack(cases: int, folder: Path, number: int = 0) -> Found:

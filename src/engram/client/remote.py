@@ -104,12 +104,16 @@ class RemoteCampaign:
         lease: float | None = None,
         rank: str | None = None,
         start: Cell | None = None,
+        outing: Mapping[str, Any] | None = None,
         key: str | None = None,
         head: str | None = None,
     ) -> list[Query]:
-        """Hand out n different cells and reserve their budget."""
-        key = key or uuid.uuid4().hex
-        said = self._post("ask", head, n=n, by=by, lease=lease, rank=rank, start=start, key=key)
+        """Hand out n different cells and reserve their budget.
+
+        outing : crews that go on tours: crews, start (latitude, longitude), hours; see ``tours``
+        """
+        terms = {"n": n, "by": by, "lease": lease, "rank": rank, "start": start, "outing": outing}
+        said = self._post("ask", head, **terms, key=key or uuid.uuid4().hex)
         self.note = said["note"]
         names = ("query", "by", "at", "until", "terms", "state")
         return [
@@ -270,6 +274,11 @@ class RemoteCampaign:
         """The maps around a suggested cell as PNG."""
         return self.client.raw("GET", self._path(f"/queries/{query}/picture.png"))
 
+    def tours(self) -> list[dict[str, Any]]:
+        """Tours of crews with a cell that is still out."""
+        found: list[dict[str, Any]] = self.client.json("GET", self._path("/tours"))["tours"]
+        return found
+
     def history(self, after: int = 0) -> Iterator[dict[str, Any]]:
         """Every event of the log behind a number."""
         while True:
@@ -285,7 +294,7 @@ class RemoteCampaign:
         return found
 
     def export(self, form: str) -> bytes:
-        """The log (``json``) or the measurements (``csv``, ``npz``)."""
+        """The log (``json``), the measurements (``csv``, ``npz``), or a file for maps."""
         return self.client.raw("GET", self._path(f"/export.{quote(form)}"))
 
     def beliefs(

@@ -18,11 +18,54 @@ Job = Callable[[Campaign, dict[str, Any]], Answer]
 
 def ask(campaign: Campaign, args: dict[str, Any]) -> Answer:
     """Hand out cells."""
+    start, outing = args.pop("start"), args.pop("outing")
+    if outing is not None:
+        args["outing"] = _crews(campaign, outing, args["n"])
     with campaign.requested(via=args.pop("via"), head=args.pop("head")):
-        start = args.pop("start")
         queries = campaign.ask(**args, start=None if start is None else tuple(start))
     at = campaign.now()
-    return {"queries": [q.to_dict(at) for q in queries], "note": campaign.note}, b""
+    facts = {"queries": [q.to_dict(at) for q in queries], "note": campaign.note}
+    if outing is None:
+        return facts, b""
+    asked = {q.query for q in queries}
+    shown = [tour for tour in _tours(campaign) if asked & set(tour["queries"])]
+    return {**facts, "tours": shown}, b""
+
+
+def _crews(campaign: Campaign, outing: dict[str, Any], n: int) -> Any:
+    """Crews that go on tours, where the campaign has a place."""
+    from engram.geo import needs_geo
+
+    needs_geo()
+    from engram.geo.crews import Crews
+    from engram.geo.place import Place
+    from engram.geo.units import speed
+
+    Place(campaign.grid)
+    lat, lon = outing["start"]
+    pace = speed(outing["speed"], "speed")
+    return Crews(outing["crews"], n, (lat, lon), outing["hours"], pace, outing["minutes_per_visit"])
+
+
+def _tours(campaign: Campaign) -> list[dict[str, Any]]:
+    """Tours with a cell that is still out, their ways in degrees."""
+    from engram.geo.place import Place
+    from engram.geo.tours import tours_of
+
+    found = []
+    for tour in tours_of(campaign):
+        where = Place(campaign.grid)
+        lat, lon = where.degrees(*zip(*tour.line, strict=True))
+        line = [[round(float(a), 7), round(float(b), 7)] for a, b in zip(lat, lon, strict=True)]
+        found.append({**tour.to_dict(), "line": line, "words": tour.words()})
+    return found
+
+
+def tours(campaign: Campaign, args: dict[str, Any]) -> Answer:
+    """Tours with a cell that is still out; none where a campaign has no place."""
+    grid = campaign.refresh().grid
+    placed = grid.crs is not None and grid.transform is not None
+    return {"tours": _tours(campaign) if placed else []}, b""
 
 
 def peek(campaign: Campaign, args: dict[str, Any]) -> Answer:
@@ -117,6 +160,7 @@ JOBS: dict[str, Job] = {
     "export": export_,
     "tell_file": tell_file,
     "place": place,
+    "tours": tours,
     "curves": curves,
     "warm": warm,
 }

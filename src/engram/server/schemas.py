@@ -84,12 +84,23 @@ class Create(Taken):
     stop_yield: float = Field(0.02, ge=0, le=1)
 
 
+class Outing(Taken):
+    """Crews that go on tours through up to ``n`` cells, from a start and back, within hours."""
+
+    crews: int = Field(ge=1, le=50)
+    start: list[float] = Field(min_length=2, max_length=2, description="Latitude, longitude.")
+    hours: float = Field(gt=0, le=240)
+    speed: str = Field("3km/h", max_length=30)
+    minutes_per_visit: float = Field(10.0, ge=0, le=14_400)
+
+
 class Ask(Taken):
     n: int = Field(1, ge=1, le=10_000)
     by: By = None
     lease: Seconds | None = None
     rank: Literal["score", "per-cost"] | None = None
     start: Cell | None = Field(None, description="Where the crew starts.")
+    outing: Outing | None = Field(None, description="Tours, where the campaign has a place.")
     key: Key = None
 
 
@@ -225,10 +236,27 @@ class Query(Given):
     state: Literal["asked", "told", "failed", "expired"]
 
 
+class Tour(Given):
+    """What one crew does: queries in visiting order, and the way it takes."""
+
+    crew: int
+    queries: list[int]
+    line: list[list[float]] = Field(description="Latitude and longitude of the way.")
+    metres: float
+    minutes: float
+    finds: float
+    words: str
+
+
+class Tours(Given):
+    tours: list[Tour]
+
+
 class Queries(Given):
     queries: list[Query]
     note: str
     head: str
+    tours: list[Tour] = Field([], description="Where an outing was asked for.")
 
 
 class Suggestion(Given):

@@ -22,7 +22,7 @@ from engram.server.problems import RelayedError
 
 Answer = tuple[dict[str, Any], bytes]
 
-SLOW = ("verify", "export", "tell_file", "place", "curves")
+SLOW = ("verify", "export", "tell_file", "place", "curves", "tours")
 LONGEST = 100_000_000
 QUEUE = 200
 """Jobs that may wait for one process; more are turned away."""

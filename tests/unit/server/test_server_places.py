@@ -123,6 +123,16 @@ def test_a_drawn_place_is_shown_and_made_a_campaign(served: Served) -> None:
     there = served.get("planner of all", "/campaigns/park/place").json()
     assert there["lattice"] == net
     assert there["outline"]["type"] in ("Polygon", "MultiPolygon")
+    outing = {"crews": 2, "start": [52.005, 13.01], "hours": 2, "minutes_per_visit": 5}
+    asked = served.post("planner of all", "/campaigns/park/ask", {"n": 4, "outing": outing})
+    assert asked.status_code == 200, asked.text
+    ways = asked.json()["tours"]
+    assert sorted(q for tour in ways for q in tour["queries"]) == [1, 2, 3, 4]
+    assert all(abs(lat - 52.005) < 0.01 for tour in ways for lat, _ in tour["line"])
+    assert served.get("planner of all", "/campaigns/park/tours").json()["tours"] == ways
+    gpx = served.get("planner of all", "/campaigns/park/export.gpx")
+    assert gpx.status_code == 200
+    assert b"<gpx" in gpx.content
     nowhere = served.post("planner of all", "/areas/drawn", {**drawn, "geojson": {"type": "Point"}})
     assert nowhere.status_code == 422
 

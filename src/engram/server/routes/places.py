@@ -104,6 +104,14 @@ async def place(visit: TheVisit, context: TheContext) -> Any:
     return facts
 
 
+@places.get("/tours", response_model=schemas.Tours, **needs("viewer"))
+async def tours(visit: TheVisit, context: TheContext) -> Any:
+    """Tours of crews with a cell that is still out."""
+    moment = await context.desk.moment(visit.row.name)
+    facts, _ = await context.computed(visit, moment, "tours")
+    return facts
+
+
 @places.get("/cells/{row}/{col}", response_model=schemas.CellHistory, **needs("viewer"))
 async def one_cell(visit: TheVisit, context: TheContext, row: Index, col: Index) -> Any:
     """The story of one cell: every event about it, with notes and photos, and its queries."""

@@ -28,7 +28,13 @@ FORMS = {
     "json": "application/json",
     "csv": "text/csv; charset=utf-8",
     "npz": "application/octet-stream",
+    "gpkg": "application/geopackage+sqlite3",
+    "geojson": "application/geo+json",
+    "kml": "application/vnd.google-earth.kml+xml",
+    "gpx": "application/gpx+xml",
+    "tif": "image/tiff",
 }
+"""Exports and their types; those of maps need a campaign with a place."""
 DECIDED = {"probability", "doubt", "total"}
 """Layers for which nothing has to be imagined."""
 Number = Annotated[int, Path(ge=1, le=2**31 - 1)]
@@ -320,10 +326,10 @@ async def belief_tile(
 async def export(
     visit: TheVisit,
     context: TheContext,
-    form: Literal["json", "csv", "npz"],
+    form: Literal["json", "csv", "npz", "gpkg", "geojson", "kml", "gpx", "tif"],
     if_none_match: IfNoneMatch = None,
 ) -> Response:
-    """The whole log (json), or the measurements in force (csv, npz)."""
+    """The whole log (json), the measurements in force (csv, npz), or files for maps."""
     moment = await context.desk.moment(visit.row.name)
     if same := not_modified(if_none_match, moment.etag):
         return same

@@ -70,6 +70,7 @@ async def ask(
         lease=body.lease,
         rank=body.rank,
         start=body.start,
+        outing=None if body.outing is None else body.outing.model_dump(),
         key=one_key(body.key, key),
         via=visit.account.name,
         head=expected_head(if_match),
