@@ -81,6 +81,16 @@ class AreaPlan:
 
 def read_area(plan: AreaPlan) -> Area:
     """The grid of a place: north-up, square cells, closed where they are mostly outside."""
+    try:
+        return _read(plan)
+    except shapely.errors.ShapelyError as error:
+        raise InputError(
+            f"{plan.file}: its shapes, or those of the no-go zones, cannot be computed with "
+            f"({error}); draw them again"
+        ) from error
+
+
+def _read(plan: AreaPlan) -> Area:
     raster = is_raster(plan.file)
     if raster:
         shape, own = footprint(plan.file)

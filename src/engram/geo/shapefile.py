@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -32,7 +33,9 @@ def read_shapefile(path: Path, largest: int) -> tuple[str, list[bytes]]:
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
         for part in (".shp", ".shx"):  # attributes are not needed; the .prj is read here
             archive.writestr(f"shapes{part}", parts[part])
-    _, _, shapes, _ = pyogrio.raw.read(packed.getvalue(), columns=[])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # on damaged shapes, which are judged where they are used
+        _, _, shapes, _ = pyogrio.raw.read(packed.getvalue(), columns=[])
     crs = parts[".prj"].decode("utf-8", "replace").strip("\ufeff \n\r\0")
     return crs, [blob for blob in shapes if blob is not None]
 

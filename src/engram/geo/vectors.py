@@ -25,6 +25,8 @@ from engram.geo.markup import child_text, read_xml, under
 
 LARGEST = 512 * 2**20
 """Bytes of a file of shapes that is read."""
+FARTHEST = 1e9
+"""No coordinate of a place on Earth is as large, in any unit in use."""
 MOST_POINTS = 5_000_000
 """Corners of all shapes together."""
 
@@ -89,8 +91,9 @@ def read_polygons(path: Path, target: CRS | None = None) -> tuple[BaseGeometry, 
     polygons = [p for p in parts if p.geom_type in ("Polygon", "MultiPolygon") and not p.is_empty]
     if not polygons:
         raise InputError(f"{path} holds no polygon; draw the area as one, or give a raster")
-    if not np.isfinite(shapely.get_coordinates(polygons)).all():
-        raise InputError(f"{path}: a corner of a polygon is not a finite number; save it again")
+    corners = np.abs(shapely.get_coordinates(polygons))
+    if not (corners < FARTHEST).all():
+        raise InputError(f"{path}: a corner of a polygon lies beyond any map; save it again")
     if target is not None:
         polygons = [reprojected(p, found.crs, target) for p in polygons]
     wrong = [p for p in polygons if not p.is_valid]
