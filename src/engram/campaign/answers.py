@@ -57,6 +57,24 @@ class Told(Receipt):
 
 
 @dataclass(frozen=True)
+class Merged(Plain):
+    """What a merge did, or would do.
+
+    events    : of the other copy that are new here;  told, withdrawn : measurements
+    queries   : cells the other copy had handed out, under new numbers
+    conflicts : cells measured differently, with both outcomes and which side was taken
+    """
+
+    seq: int
+    written: bool
+    events: int
+    told: int
+    withdrawn: int
+    queries: int
+    conflicts: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
 class Extended(Receipt):
     """The acknowledgement of more budget. ``budget``: what it is now."""
 

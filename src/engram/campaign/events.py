@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 
-from engram.campaign.model import Spec, digest
+from engram.campaign.model import Spec, canonical, digest
 from engram.errors import DamagedError, InputError, NewerError
 from engram.grid import Cell, Grid
 from engram.observation import Observation
@@ -85,6 +85,10 @@ class Measured(Part):
     def observation(self, grid: Grid) -> Observation:
         content = np.array(self.content, np.float32).reshape(grid.content_shape)
         return Observation(self.cell, content, float(self.outcome), float(self.noise))
+
+
+MEASURED = Measured.__match_args__
+"""Names of what a measurement is made of."""
 
 
 @dataclass(frozen=True)
@@ -250,7 +254,48 @@ class Extend(Body):
     by: float
 
 
-AnyBody = Create | Ask | Tell | Fail | Correct | Retract | Close | Open | Extend
+@dataclass(frozen=True)
+class Merge(Body):
+    """A copy of the campaign that was used apart: its events, and what they put in force here.
+
+    base      : number of the last event that both logs begin with
+    known     : how many of the other's events behind it were merged before
+    events    : all events of the other copy behind the base, as they stand there
+    decisions : conflicts, and which side was taken: cell, here, there, take
+    told      : measurements that come into force: cell, outcome, content, noise, who, at, query
+    withdrawn, closed, opened : cells
+    waits     : cells that are not to be tried for so many seconds
+    queries   : what the other copy had handed out, under new numbers
+    settled   : queries of here that were answered or failed there: number and state
+    extra     : budget that was added there
+    """
+
+    kind = "merge"
+    reads: ClassVar[Reads] = {"withdrawn": _cells, "closed": _cells, "opened": _cells}
+    base: int
+    known: int
+    events: list[dict[str, Any]]
+    decisions: list[dict[str, Any]]
+    told: list[dict[str, Any]]
+    withdrawn: tuple[Cell, ...]
+    closed: tuple[Cell, ...]
+    opened: tuple[Cell, ...]
+    waits: list[dict[str, Any]]
+    queries: list[dict[str, Any]]
+    settled: list[list[Any]]
+    extra: float
+    reason: str = ""
+
+    @property
+    def places(self) -> tuple[Cell, ...]:
+        return tuple(_cell(item["cell"]) for item in self.told)
+
+    def foreign(self) -> list[Event]:
+        """The other copy's events behind the base."""
+        return [Event(**item) for item in self.events]
+
+
+AnyBody = Create | Ask | Tell | Fail | Correct | Retract | Close | Open | Extend | Merge
 
 DAMAGE = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError)
 """What an event that cannot have been written leads to when it is read."""
@@ -295,6 +340,13 @@ class Event:
         """Whatever the event lacks or has wrong is damage of the log, and named."""
         reason = str(error) if isinstance(error, InputError) else f"{type(error).__name__} {error}"
         return DamagedError(f"event {self.seq} ({self.kind}) is damaged: {reason}")
+
+    def rechained(self, previous: str) -> str | None:
+        """The hash an event should have; None when its payload cannot have been written."""
+        try:
+            return self.chained(previous, canonical(self.payload))
+        except ValueError:  # NaN, or text that is no text
+            return None
 
     def chained(self, previous: str, payload_text: str) -> str:
         """Hash of this event given the hash of its predecessor."""

@@ -20,6 +20,7 @@ from engram.campaign.events import (
     Event,
     Extend,
     Fail,
+    Merge,
     Retract,
     Tell,
 )
@@ -75,6 +76,9 @@ def in_words(event: Event) -> str:
             return ", ".join(f"{at(i.cell)} outcome {i.outcome:g}" for i in body.items)
         case Extend():
             return f"budget + {body.by:g}"
+        case Merge():
+            new = len(body.events) - body.known
+            return f"{new} events of another copy, {len(body.told)} measurements taken over"
     words = ", ".join(map(at, body.places))
     match body:
         case Fail():

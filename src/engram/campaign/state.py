@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from engram._version import __version__
 from engram.campaign.events import (
     DAMAGE,
+    MEASURED,
     AnyBody,
     Ask,
     Close,
@@ -25,6 +26,7 @@ from engram.campaign.events import (
     Extend,
     Fail,
     Measured,
+    Merge,
     Open,
     Retract,
     Tell,
@@ -129,6 +131,8 @@ class State:
                 self._open(body)
             case Extend():
                 self.budget = min(self.budget + float(body.by), LARGEST)
+            case Merge():
+                self._merge(event, body)
             case _:
                 assert_never(body)
 
@@ -193,6 +197,40 @@ class State:
                 self.base_closed[index] = False
                 self._area = None
                 self.grid = grid_with_closed(self.grid, self.base_closed)
+
+    def _merge(self, event: Event, body: Merge) -> None:
+        """What another copy of the campaign puts in force; which that is, ``merging`` says."""
+        for cell in body.withdrawn:
+            self.measurements.pop(self.grid.index(cell), None)
+        for item in body.queries:
+            lease = None if item["lease"] is None else self.time.grant(float(item["lease"]))
+            cell = self.grid.at(self.grid.index(item["cell"]))
+            self.add_query(
+                Query(
+                    int(item["query"]), cell, item["by"], float(item["at"]), lease, event.seq,
+                    item["terms"], item["state"],
+                )
+            )  # fmt: skip
+        for item in body.told:
+            observation = Measured.of({n: item[n] for n in MEASURED}).observation(self.grid)
+            index = self.grid.index(observation.cell)
+            self.measurements.pop(index, None)
+            self.measurements[index] = Measurement(
+                event.seq, observation, item["who"], float(item["at"]), item["query"]
+            )
+            self.waiting.pop(index, None)
+            for query in self.queries_of(observation.cell):
+                if query.state == "asked":
+                    self._settle(query, "told")
+        for number, state in body.settled:
+            if self.queries[number].state == "asked":
+                self._settle(self.queries[number], state)
+        self._open(Open(body.opened, ""))
+        self.closed.update(map(self.grid.index, body.closed))
+        for item in body.waits:
+            self.waiting[self.grid.index(item["cell"])] = self.time.grant(float(item["seconds"]))
+        self.budget = min(self.budget + float(body.extra), LARGEST)
+        self._keys.clear()
 
     # -- questions -------------------------------------------------------------------------
 

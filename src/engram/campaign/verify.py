@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,8 @@ import numpy as np
 from engram.campaign.campaign import Campaign
 from engram.campaign.decide import Wish, decide
 from engram.campaign.engine import Engine
-from engram.campaign.events import Ask, Event
+from engram.campaign.events import Ask, Event, Merge
+from engram.campaign.merging import check_merge, explained
 from engram.campaign.model import canonical, digest
 from engram.campaign.state import State
 from engram.errors import DamagedError, EngramError
@@ -57,18 +60,52 @@ def verify(campaign: Campaign) -> Verification:
 
 def _replay(campaign: Campaign, events: list[Event], report: Verification) -> None:
     engine = Engine()
-    state = State.replay(events[:1])
-    for event in events:
-        if isinstance(event.body, Ask):
-            state.apply(events[state.seq : event.body.basis])
-            _check_ask(campaign, event.seq, event.body, state, engine, report)
-    state.apply(events[state.seq :])
+
+    def kept(event: Event) -> Any:
+        return _detail(campaign, event.seq)
+
+    state = _replayed(events, 0, kept, engine, report)
     engine.policy(state)
     if _in_force(state) != _in_force(campaign.state):
         report.faults.append(
             "what was in force here is not what the log says: a snapshot was changed; remove "
             f"{campaign.folder}"
         )
+
+
+def _replayed(
+    events: list[Event],
+    after: int,
+    kept: Callable[[Event], Any],
+    engine: Engine,
+    report: Verification,
+) -> State:
+    """Fold a log, and check what was suggested and merged behind event ``after``.
+
+    kept : the explanations that are kept with an event
+    """
+    state = State.replay(events[:1])
+    for event in events[after:]:
+        if isinstance(event.body, Ask):
+            state.apply(events[state.seq : event.body.basis])
+            _check_ask(event.seq, event.body, kept(event), state, engine, report)
+        elif isinstance(event.body, Merge):
+            replay = partial(_replayed_copy, kept(event), engine, report)
+            report.faults += check_merge(events[: event.seq - 1], event, replay)
+    state.apply(events[state.seq :])
+    return state
+
+
+def _replayed_copy(
+    kept: Any, engine: Engine, report: Verification, events: list[Event], after: int
+) -> None:
+    """Check another copy's log, of which all explanations were kept one after the other."""
+    rest = list(kept or ())
+    parts: dict[int, Any] = {}
+    for event in events[after:]:
+        count = explained(event)
+        parts[event.seq], rest = rest[:count], rest[count:]
+    _replayed(events, after, lambda event: parts.get(event.seq), engine, report)
 
 
 def _in_force(state: State) -> tuple[Any, ...]:
@@ -81,26 +118,18 @@ def _in_force(state: State) -> tuple[Any, ...]:
 def _check_chain(events: list[Event], report: Verification) -> None:
     previous = ""
     for event in events:
-        if _chained(event, previous) != event.hash:
+        if event.rechained(previous) != event.hash:
             report.faults.append(
                 f"event {event.seq} ({event.kind}) was changed after it was written"
             )
         previous = event.hash
 
 
-def _chained(event: Event, previous: str) -> str | None:
-    """The hash an event should have; None when its payload cannot have been written."""
-    try:
-        return event.chained(previous, canonical(event.payload))
-    except ValueError:  # NaN, or text that is no text
-        return None
-
-
 def _check_ask(
-    campaign: Campaign, seq: int, ask: Ask, state: State, engine: Engine, report: Verification
+    seq: int, ask: Ask, kept: Any, state: State, engine: Engine, report: Verification
 ) -> None:
     report.asks += 1
-    if _detail_hash(campaign, seq) != ask.detail_sha256:
+    if _detail_hash(kept) != ask.detail_sha256:
         report.faults.append(f"event {seq}: its explanation was changed or is missing")
     try:
         wish = Wish(ask.n, ask.rank, ask.start, ask.pool)
@@ -123,11 +152,17 @@ def _check_ask(
             report.faults.append(f"query {recorded.query}: same cell, but other score terms")
 
 
-def _detail_hash(campaign: Campaign, seq: int) -> str | None:
+def _detail(campaign: Campaign, seq: int) -> Any:
     try:
-        detail = campaign.storage.detail(campaign.row, seq)
+        return campaign.storage.detail(campaign.row, seq)
+    except DamagedError:
+        return None
+
+
+def _detail_hash(detail: Any) -> str | None:
+    try:
         return None if detail is None else digest(canonical(detail))
-    except (DamagedError, ValueError):
+    except ValueError:
         return None
 
 

@@ -61,6 +61,7 @@ from engram.cli.geo import (
     told_words,
     tours_with,
 )
+from engram.cli.merging import merge
 from engram.errors import InputError
 
 if TYPE_CHECKING:
@@ -450,5 +451,6 @@ def extend(
     emit(receipt.to_dict(), as_json, f"{name}: the budget is {receipt.budget:g} now")
 
 
+app.command("merge")(merge)
 for name, command in views.COMMANDS.items():
     app.command(name)(command)
