@@ -2,11 +2,11 @@ r"""A Gaussian process over place and layers: "layer and neighbourhood" in one b
 
 The outcome of cell :math:`q` is modelled as :math:`y_q = m_q + \sum_l g_l(q) + f(q) + \varepsilon`
 with the field :math:`f`, level and noise of ``engram.spatial``, and for every layer a smooth
-function of its ranks (``engram.layers``) with few terms :math:`\phi_l(q)`,
+function of its scores (``engram.layers``) with few terms :math:`\phi_l(q)`,
 
 .. math::  g_l(q) = \phi_l(q)^\top w_l , \quad w_l \sim \mathcal N(0, a_l I) .
 
-The terms are the rank itself and smooth bumps along it, or one for each category; cells where the
+The terms are the score itself and smooth bumps along it, or one for each category; cells where the
 layer is missing have one of their own. The size :math:`a_l` of every layer is learnt with the
 field's hyperparameters by marginal likelihood under a wide log-normal prior. Of several layers most
 may be useless: the mode of the prior of each is ``SIZE`` times the probability, given the
@@ -17,7 +17,7 @@ doubt tests the layer there.
 
 A user who expects more (or less) target where a layer is high gives :math:`w_l` a mean of that
 sign. A belief map :math:`b` is the mean, :math:`m_q = 0.2 + w (b_q - 0.2)` with
-:math:`w \sim \mathcal N(1, 0.5^2)`: how far it is trusted is learnt; its ranks count as one more
+:math:`w \sim \mathcal N(1, 0.5^2)`: how far it is trusted is learnt; its scores count as one more
 layer, so that a map that is right in its order only is not lost.
 """
 
@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from engram.geometry import CellPairs
 from engram.grid import Grid
-from engram.layers import BELIEF, Layer, Layers, ranked
+from engram.layers import BELIEF, Layer, Layers, normal_scores
 from engram.spatial import (
     EVALUATIONS,
     MEAN,
@@ -51,9 +51,9 @@ FADED = 3e-4
 SMALLEST, LARGEST = 1e-5, 2.0
 """Bounds of a layer's size."""
 BUMPS, WIDTH, CURVED = 7, 0.7, 0.5
-"""Smooth terms of a layer, their width in units of its ranks, their variance beside the line's."""
+"""Smooth terms of a layer, their width in units of its scores, their variance beside the line's."""
 EXPECTED_SLOPE = 0.15
-"""Outcome per unit of rank that 'more' and 'less' start from."""
+"""Outcome per unit of score that 'more' and 'less' start from."""
 DISTRUST = 0.5
 """Standard deviation of the weight of a belief map."""
 FEWEST = 3
@@ -132,7 +132,7 @@ def terms_of(layer: Layer, grid: Grid) -> Terms:
     if layer.categories:
         kinds = [(layer.values == k).astype(np.float64) for k in range(len(layer.categories))]
         return Terms(layer.name, np.stack([*kinds, *own], axis=1), flat, flat)
-    u, sign = ranked(layer.values, grid.open_cells)
+    u, sign = normal_scores(layer.values, grid.open_cells)
     bumps = np.where(none[:, None], 0.0, _bumps(u))
     up = {"more": sign, "less": -sign}.get(layer.expected, 0.0)
     columns = np.column_stack([u, np.sqrt(CURVED) * bumps, *own])
@@ -140,7 +140,7 @@ def terms_of(layer: Layer, grid: Grid) -> Terms:
 
 
 def _bumps(u: Array) -> Array:
-    """(n_cells, BUMPS) terms whose products are smooth bumps around evenly spaced ranks."""
+    """(n_cells, BUMPS) terms whose products are smooth bumps around evenly spaced scores."""
     knots = np.linspace(u.min(), u.max(), BUMPS)
 
     def near(a: Array, b: Array) -> Array:
@@ -151,7 +151,7 @@ def _bumps(u: Array) -> Array:
 
 
 def _ends(u: Array, none: NDArray[np.bool_], grid: Grid) -> Array:
-    """(n_cells,) weights of the open cells with the highest and lowest ranks."""
+    """(n_cells,) weights of the open cells with the highest and lowest scores."""
     cells = grid.open_cells[~none[grid.open_cells]]
     count = max(1, int(np.ceil(ENDS * len(cells))))
     order = np.sort(u[cells])

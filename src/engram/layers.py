@@ -5,12 +5,14 @@ or a category (land cover, rock); values may be missing. A belief map gives ever
 probability of target: an expert's, a habitat model's, a drift model's.
 
 Nobody says in which unit a layer is measured, so only the order of its values counts: numbers
-become mid-ranks among the open cells, centred and scaled to unit variance,
+become normal scores of their mid-ranks r among the n open cells, scaled to zero mean and unit
+variance,
 
-.. math::  u_q = \frac{r_q - \bar r}{\mathrm{sd}(r)} .
+.. math::  u_q \propto \Phi^{-1}\Bigl(\frac{r_q - 1/2}{n}\Bigr) ,
 
-Layers are kept in the order of their names, and a layer of numbers is turned so that its first
-cell that is not in the middle lies above it. So the order in which layers are given, their units
+which keeps apart the few highest cells where many are equal (zero records, no outcrop). Layers are
+kept in the order of their names, and a layer of numbers is turned so that its first cell that is
+not in the middle lies above it. So the order in which layers are given, their units
 and their signs change nothing of what a search does, to the last bit.
 """
 
@@ -280,18 +282,29 @@ def checked_belief(given: ArrayLike, grid: Grid) -> Array:
     return belief
 
 
-def ranked(values: Array, among: NDArray[np.intp]) -> tuple[Array, float]:
-    """Mid-ranks u (n_cells,) among some cells, 0 where missing; and how they were turned.
+def normal_scores(values: Array, among: NDArray[np.intp]) -> tuple[Array, float]:
+    """Normal scores u (n_cells,) among some cells, 0 where missing; and how they were turned.
 
     The second is -1 where u falls with the values, else 1.
     """
+    from scipy.special import ndtri
+
     known = values[among]
     known = np.sort(known[~np.isnan(known)])
-    places = np.searchsorted(known, values, "left") + np.searchsorted(known, values, "right")
-    own = np.searchsorted(known, known, "left") + np.searchsorted(known, known, "right")
-    centred = np.where(np.isnan(values), 0, places - len(known))
-    spread = float(np.sqrt(np.mean((own - len(known)).astype(np.float64) ** 2)))
-    u = centred / spread
-    first = np.flatnonzero(u)
-    sign = -1.0 if len(first) and u[first[0]] < 0 else 1.0
-    return np.asarray(sign * u, np.float64), sign
+    count = len(known)
+
+    def places(of: Array) -> NDArray[np.intp]:
+        """Twice the mid-rank of every value, from -count to count."""
+        return np.asarray(np.searchsorted(known, of) + np.searchsorted(known, of, "right") - count)
+
+    own, every = places(known), np.where(np.isnan(values), 0, places(values))
+    first = np.flatnonzero(every)
+    sign = -1.0 if len(first) and every[first[0]] < 0 else 1.0
+
+    def scores(of: NDArray[np.intp]) -> Array:
+        shares = (sign * of + count) / (2 * count)
+        return np.asarray(ndtri(np.clip(shares, 0.5 / count, 1 - 0.5 / count)), np.float64)
+
+    usual = np.sort(scores(own))  # summed in one order, whatever the sign
+    u = (scores(every) - usual.mean()) / usual.std()
+    return np.where(np.isnan(values), 0.0, u), sign

@@ -6,7 +6,7 @@ import pytest
 from engram.errors import InputError
 from engram.grid import Grid
 from engram.layered import DISTRUST, EXPECTED_SLOPE, LayeredModel
-from engram.layers import Layers, ranked
+from engram.layers import Layers, normal_scores
 from engram.policies import make_policy
 from engram.simulate import simulate
 from engram.spatial import MEAN, MEAN_SD
@@ -41,7 +41,7 @@ def test_the_posterior_is_the_closed_form() -> None:
         full += size * terms.columns @ terms.columns.T
     trust = DISTRUST * (belief - MEAN)
     full += np.outer(trust, trust)
-    u, sign = ranked(missing, GRID.open_cells)
+    u, sign = normal_scores(missing, GRID.open_cells)
     mean = belief + sign * EXPECTED_SLOPE * u
     at = [GRID.index((i, 3 * i)) for i in range(4)]
     own = full[np.ix_(at, at)] + model.hyperparameters.noise * np.eye(4)

@@ -4,27 +4,29 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 from engram.errors import InputError
 from engram.grid import Grid
-from engram.layers import Layer, Layers, ranked
+from engram.layers import Layer, Layers, normal_scores
 
 GRID = Grid(4, 5)
 RAMP = np.arange(20.0)
 
 
-def test_ranks_are_centred_of_unit_variance_and_average_ties() -> None:
-    u, sign = ranked(np.array([3.0, 1.0, 1.0, 9.0]), np.arange(4))
+def test_scores_are_centred_of_unit_variance_and_average_ties() -> None:
+    u, sign = normal_scores(np.array([3.0, 1.0, 1.0, 9.0]), np.arange(4))
     assert sign == 1
-    np.testing.assert_allclose(u, np.array([1, -2, -2, 3]) / np.sqrt(18 / 4))
-    assert ranked(np.array([1.0, 3.0, 9.0]), np.arange(3))[1] == -1
+    plain = norm.ppf([(3 - 0.5) / 4, (1.5 - 0.5) / 4, (1.5 - 0.5) / 4, (4 - 0.5) / 4])
+    np.testing.assert_allclose(u, (plain - plain.mean()) / plain.std())
+    assert normal_scores(np.array([1.0, 3.0, 9.0]), np.arange(3))[1] == -1
 
 
-def test_ranks_are_those_among_open_cells_and_missing_cells_lie_in_the_middle() -> None:
+def test_scores_are_those_among_open_cells_and_missing_cells_lie_in_the_middle() -> None:
     values = np.array([0.0, 1.0, np.nan, 2.0, 50.0])
-    u, _ = ranked(values, np.array([0, 1, 2, 3]))
+    u, _ = normal_scores(values, np.array([0, 1, 2, 3]))
     assert u[2] == 0
-    assert abs(u[4]) == pytest.approx(abs(u[3]) * 3 / 2)  # above all three
+    assert u[4] == u[3]  # above all three: no farther than the highest of them
     np.testing.assert_allclose(np.mean(u[[0, 1, 3]] ** 2), 1)
 
 
@@ -41,8 +43,8 @@ def test_the_unit_and_sign_of_a_layer_change_no_bit(
     if np.ptp(array) == 0:
         return
     among = np.arange(len(array))
-    u, sign = ranked(array, among)
-    v, other = ranked(scale * array + shift, among)
+    u, sign = normal_scores(array, among)
+    v, other = normal_scores(scale * array + shift, among)
     assert np.array_equal(u, v)
     assert sign * other == np.sign(scale)
 
