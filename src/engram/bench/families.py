@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated
 
 from engram.errors import InputError
+from engram.tasks.balls import SIZE
 from engram.tasks.sets import TaskSet, ball_tasks
 from engram.tasks.settings import Setting
 from engram.tasks.species import SpeciesPlan, species_tasks
@@ -18,9 +19,9 @@ from engram.tasks.species import SpeciesPlan, species_tasks
 Files = Sequence[Path]
 
 
-def balls(files: Files, *, balls: int | None = None) -> TaskSet:
-    """``balls`` fixes their number."""
-    return ball_tasks(balls)
+def balls(files: Files, *, balls: int | None = None, size: int | None = None) -> TaskSet:
+    """``balls`` fixes their number, ``size`` the cells per side."""
+    return ball_tasks(balls, SIZE if size is None else size)
 
 
 def shapes(files: Files, *, kind: str | None = None, copies: int | None = None) -> TaskSet:

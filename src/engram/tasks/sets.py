@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from engram._files import sha256_of
 from engram.errors import InputError
 from engram.grid import whole
-from engram.tasks.balls import ball_task
+from engram.tasks.balls import SIZE, ball_task
 from engram.tasks.base import Task
 
 TAGS = {
@@ -94,11 +94,12 @@ def shuffled(kind: str, seed: int, count: int) -> NDArray[np.intp]:
     return np.asarray(task_rng(kind, seed).permutation(count), np.intp)
 
 
-def ball_tasks(balls: int | None = None) -> TaskSet:
-    """The ball tasks (appendix M.1), without end."""
+def ball_tasks(balls: int | None = None, size: int = SIZE) -> TaskSet:
+    """The ball tasks (appendix M.1), without end; ``size`` cells per side."""
+    number = balls or ("five to ten" if size == SIZE else "five to ten for every 32x32 cells,")
     return TaskSet(
         name="balls" if balls is None else f"balls-of-{balls}",
-        description=f"{balls or 'five to ten'} equal balls in a 32x32 area",
-        make=lambda k: ball_task(k, balls),
-        options={"balls": balls},
+        description=f"{number} equal balls in a {size}x{size} area",
+        make=lambda k: ball_task(k, balls, size),
+        options={"balls": balls} if size == SIZE else {"balls": balls, "size": size},
     )

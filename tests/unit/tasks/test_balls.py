@@ -54,3 +54,41 @@ def test_other_numbers_are_refused(k: int) -> None:
 def test_other_counts_are_refused(balls: int) -> None:
     with pytest.raises(InputError, match="between 1 and 10"):
         ball_task(0, balls=balls)
+
+
+@pytest.mark.parametrize("size", [20, 64, 300])
+def test_larger_areas_hold_balls_in_proportion(size: int) -> None:
+    tasks = [ball_task(k, size=size) for k in range(8)]
+    share = (size / 32) ** 2
+    for task in tasks:
+        balls, radius = task.facts["balls"], task.facts["radius"]
+        assert (task.grid.rows, task.grid.cols) == (size, size)
+        assert max(1, round(5 * share)) <= balls <= round(10 * share)
+        area = int(sum(y * y + x * x <= radius**2 for y in range(-4, 5) for x in range(-4, 5)))
+        assert np.bincount(task.objects.ravel())[1:].tolist() == [area] * balls
+    few = tasks[0].objects
+    assert np.array_equal(few, ball_task(0, size=size).objects)
+    assert not np.array_equal(few, tasks[1].objects)
+
+
+def test_balls_of_a_larger_area_lie_apart_and_everywhere() -> None:
+    task = ball_task(1, size=128)
+    centres = np.array(
+        [np.argwhere(task.objects == i + 1).mean(axis=0) for i in range(task.facts["balls"])]
+    )
+    gaps = np.linalg.norm(centres[:, None] - centres[None], axis=2) + 1e9 * np.eye(len(centres))
+    assert gaps.min() > 2 * task.facts["radius"]
+    quarters = {(int(y >= 64), int(x >= 64)) for y, x in centres}
+    assert len(quarters) == 4
+
+
+@pytest.mark.parametrize("size", [8, 1_000_000, 64.5, "wide"])
+def test_sizes_that_cannot_be_are_refused(size: int) -> None:
+    with pytest.raises(InputError, match="size="):
+        ball_task(0, size=size)
+
+
+def test_more_balls_than_fit_are_refused() -> None:
+    assert ball_task(0, balls=40, size=64).facts["balls"] == 40
+    with pytest.raises(InputError, match="between 1 and 40"):
+        ball_task(0, balls=41, size=64)
