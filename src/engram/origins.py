@@ -1,6 +1,6 @@
 """Where the constants come from that somebody fitted or chose.
 
-Fitted ones live with what made them: the habits of h in ``policies/habits/*.json`` (field
+Fitted ones live with what made them: the hyperprior of h in ``policies/hyperprior/*.json`` (field
 ``made``), the coefficients of what is left in ``campaign/coefficients.py`` (``MADE``). Those of
 the default engine that were chosen by hand stay where they are used; ``CHOSEN`` says of each how
 it came about. What nobody wrote down at the time is called so.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from engram import Grid, Observation, Task
-from engram.policies.habits import usual
+from engram.policies.hyperprior import usual
 from engram.spatial import Hyperparameters
 from engram.testing import Gaussian, squared_exponential
 

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from engram import Grid, Observation, Observations
 from engram.memory.denoiser import SIGMA_REF, Known
 from engram.memory.transient import AdaptPlan, CompositeDenoiser, Examples, TransientMemory
-from engram.policies.habits import Habits
+from engram.policies.hyperprior import Hyperprior
 from engram.policies.outcome_h import OutcomeTransform
 from engram.posterior import Evidence, MomentMatching, Sampler
 from engram.testing import Gaussian, GaussianDenoiser
@@ -196,10 +196,10 @@ def told(transform: OutcomeTransform, grid: Grid, outcomes: list[float]) -> None
 
 @pytest.mark.parametrize("finds", [3, 10, 17])
 def test_h_on_outcomes_learns_the_rate_exactly(finds: int) -> None:
-    """With hardly any habits the constant becomes the odds of a find, and nothing else moves."""
+    """With hardly any hyperprior the constant becomes the odds of a find; nothing else moves."""
     grid = Grid(5, 4)
-    habits = Habits(np.zeros(12), np.eye(12))
-    transform = OutcomeTransform(grid, strength=1e-7, habits=habits)
+    hyperprior = Hyperprior(np.zeros(12), np.eye(12))
+    transform = OutcomeTransform(grid, strength=1e-7, hyperprior=hyperprior)
     told(transform, grid, [1.0] * finds + [0.0] * (20 - finds))
     judged = transform.update(20)
     assert judged is not None
@@ -215,7 +215,7 @@ def test_habits_hold_h_back_as_a_normal_prior_does() -> None:
     grid = Grid(5, 4)
     mean = np.zeros(12)
     mean[3] = 0.4
-    transform = OutcomeTransform(grid, strength=2.0, habits=Habits(mean, 0.5 * np.eye(12)))
+    transform = OutcomeTransform(grid, strength=2.0, hyperprior=Hyperprior(mean, 0.5 * np.eye(12)))
     told(transform, grid, [1.0] * 16 + [0.0] * 4)
     transform.update(20)
     z = transform.weights[3]

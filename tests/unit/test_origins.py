@@ -16,11 +16,11 @@ from engram.bench.provenance import made
 from engram.campaign.coefficients import MADE
 from engram.memory.library import read_card
 from engram.origins import CHOSEN, NOT_RECORDED, Chosen, Made, chosen_table
-from engram.policies import habits
-from engram.policies.habits import KINDS, Habits, made_by
+from engram.policies import hyperprior
+from engram.policies.hyperprior import KINDS, Hyperprior, made_by
 
 ROOT = Path(__file__).resolve().parents[2]
-ORIGINS = {"coefficients": MADE, **{f"habits {kind}": made_by(kind) for kind in KINDS}}
+ORIGINS = {"coefficients": MADE, **{f"hyperprior {kind}": made_by(kind) for kind in KINDS}}
 
 
 @pytest.mark.parametrize("origin", ORIGINS.values(), ids=ORIGINS)
@@ -67,25 +67,25 @@ def test_a_fit_records_code_memory_and_command_without_folders(
 
 
 @pytest.fixture
-def _fresh_habits() -> Iterator[None]:
-    """Habits are read anew by those who come after."""
+def _fresh_hyperprior() -> Iterator[None]:
+    """Hyperpriors are read anew by those who come after."""
     yield
-    habits.usual.cache_clear()
-    habits.fingerprint.cache_clear()
+    hyperprior.usual.cache_clear()
+    hyperprior.fingerprint.cache_clear()
 
 
-@pytest.mark.usefixtures("_fresh_habits")
+@pytest.mark.usefixtures("_fresh_hyperprior")
 def test_what_made_habits_is_no_part_of_their_fingerprint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = habits.fingerprint()
+    before = hyperprior.fingerprint()
     origin: Made = {"command": "x", "commit": "y", "memories": {}, "data": "z", "note": ""}
-    monkeypatch.setattr(habits, "file_of", lambda kind: tmp_path / f"{kind}.json")
+    monkeypatch.setattr(hyperprior, "file_of", lambda kind: tmp_path / f"{kind}.json")
     for shift, same in ((0.0, True), (0.1, False)):
         for kind in KINDS:
-            kept = habits.usual(kind)
-            Habits(kept.mean + shift, kept.covariance).write(tmp_path / f"{kind}.json", origin)
-        habits.usual.cache_clear()
-        habits.fingerprint.cache_clear()
-        assert (habits.fingerprint() == before) is same
-        assert habits.made_by() == origin
+            kept = hyperprior.usual(kind)
+            Hyperprior(kept.mean + shift, kept.covariance).write(tmp_path / f"{kind}.json", origin)
+        hyperprior.usual.cache_clear()
+        hyperprior.fingerprint.cache_clear()
+        assert (hyperprior.fingerprint() == before) is same
+        assert hyperprior.made_by() == origin

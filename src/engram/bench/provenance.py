@@ -33,8 +33,8 @@ def _git(*arguments: str) -> str | None:
 
 
 def source_digest() -> str:
-    """Twelve hex digits that change with any source file of the package, habits included."""
-    return _digest(PACKAGE, [*PACKAGE.rglob("*.py"), *PACKAGE.glob("policies/habits/*.json")])
+    """Twelve hex digits that change with any source of the package, the hyperprior included."""
+    return _digest(PACKAGE, [*PACKAGE.rglob("*.py"), *PACKAGE.glob("policies/hyperprior/*.json")])
 
 
 def plug_in_digest(module: str) -> str | None:
@@ -85,7 +85,7 @@ def commit() -> str:
     head = _git("rev-parse", "HEAD") if tracked is not None else None
     if head is None:
         return engram.__version__
-    changed = _git("status", "--porcelain", "--", "*.py", "policies/habits/*.json")
+    changed = _git("status", "--porcelain", "--", "*.py", "policies/hyperprior/*.json")
     return f"{head}+{source_digest()}" if changed else head
 
 

@@ -44,7 +44,7 @@ from engram.campaign.timeline import Span, Timeline
 from engram.errors import DamagedError, NewerError
 from engram.grid import Cell, Grid
 from engram.observation import Observation
-from engram.policies.habits import fingerprint
+from engram.policies.hyperprior import fingerprint
 
 
 class State:
@@ -301,7 +301,7 @@ class State:
     def policy_keys(self) -> list[str]:
         """Key of the policy's state after 0, 1, ... groups.
 
-        It names everything the state depends on: engram's version and habits, area, budget,
+        It names everything the state depends on: engram's version and hyperprior, area, budget,
         policy, options, seed, the hashes of memory and layers and every measurement so far. Two
         logs that put the same things in force share their keys; a correction changes those behind
         it only.

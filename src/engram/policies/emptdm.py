@@ -64,8 +64,8 @@ from engram.symmetry import TURNS
 class EmPtdmSettings:
     """Settings of the default preset.
 
-    h        : use the transient memory, its habits and what it learns;  strength : how firmly it
-        is held to its habits
+    h        : use the transient memory: its hyperprior and what it learns;  strength : how
+        firmly it is held to its hyperprior
     guard    : mix with a Gaussian process by evidence, and leave the ranking to its look-ahead
         while it is the better predictor
     base_rate : mix with the share of targets as well (``base_rate``)

@@ -7,8 +7,8 @@ The frozen memory gives each cell q a probability of target :math:`p_\theta(q)`.
 where :math:`\varphi` sees what the paper's h sees, the memory's own estimate, the measured
 values and the mask: the share of measured targets and of measured blanks in rings around the
 cell, the memory's logit, a plain spatial model's logit and doubt, and a constant. It is
-isotropic and has a dozen weights. It is born with the habits of searches in areas of its kind
-(``habits``): :math:`\zeta \sim \mathcal N(\mu, \Sigma)`, how such weights usually are and how
+isotropic and has a dozen weights. It starts from what is usual in searches of areas of its kind
+(``hyperprior``): :math:`\zeta \sim \mathcal N(\mu, \Sigma)`, how such weights usually are and how
 they vary together from area to area.
 
 The M-step maximises the evidence of the measurements itself (Proposition 1, Theorem 1),
@@ -28,7 +28,7 @@ M-step maximises is the probability of the *reports*. Its gradient is that of so
 probability of target after each report (an EM step).
 
 What the updates are worth is judged by measurements they have not seen: each outcome is
-predicted by the h of the last update and by h as it was born. Where the updates have lately
+predicted by the h of the last update and by h as it began. Where the updates have lately
 predicted worse, h goes back to its initial weights until they predict better again.
 """
 
@@ -47,7 +47,7 @@ from engram.detection import PERFECT, after, weight_of
 from engram.grid import Grid
 from engram.observation import Observation, Observations
 from engram.policies.base import log_likelihood
-from engram.policies.habits import Habits, usual
+from engram.policies.hyperprior import Hyperprior, usual
 
 Array = NDArray[np.float64]
 
@@ -79,7 +79,7 @@ class HUpdate:
     before, after : penalised evidence of the measurements so far, a measurement, under the h of
         the last update and under the new one
     gain : by how many nats updates have predicted the latest measurements better than h as it
-        was born;  accepted : whether the search uses the new h or goes back to the initial one
+        began;  accepted : whether the search uses the new h or goes back to the initial one
     """
 
     t: int
@@ -92,8 +92,8 @@ class HUpdate:
 class OutcomeTransform:
     """h on outcomes: learns from every measurement, changes only by judged updates.
 
-    strength : how firmly h is held to its habits, 1 = as learnt
-    habits   : those it is born with; by default the ones for any area
+    strength : how firmly h is held to its hyperprior, 1 = as learnt
+    hyperprior : the distribution it starts from; by default the one for any area
     layered  : whether there are layers; what they say beyond the spatial model is then one more
         feature, in log-odds, with the initial weight ``LAYERED``
     """
@@ -102,15 +102,16 @@ class OutcomeTransform:
         self,
         grid: Grid,
         strength: float = 1.0,
-        habits: Habits | None = None,
+        hyperprior: Hyperprior | None = None,
         *,
         layered: bool = False,
     ) -> None:
         self.grid = grid
         self.kernels = _ring_kernels(grid)
-        habits = habits or usual()
-        self.initial = habits.mean.copy()
-        self.precision: Array = np.asarray(strength * np.linalg.inv(habits.covariance), np.float64)
+        hyperprior = hyperprior or usual()
+        self.initial = hyperprior.mean.copy()
+        inverse = np.linalg.inv(hyperprior.covariance)
+        self.precision: Array = np.asarray(strength * inverse, np.float64)
         if layered:
             mean, width = LAYERED
             self.initial = np.append(self.initial, mean)

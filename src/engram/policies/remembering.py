@@ -24,7 +24,7 @@ from engram.memory.denoiser import CountedDenoiser, Denoiser, Memory
 from engram.memory.transient import ShiftedDenoiser
 from engram.observation import Observation, Observations
 from engram.policies.forecast import Array, Belief
-from engram.policies.habits import habits_for
+from engram.policies.hyperprior import hyperprior_for
 from engram.policies.imagination import Imagination, evidence_of
 from engram.policies.outcome_h import OutcomeTransform, tilted
 from engram.policies.process import ProcessForecaster
@@ -59,7 +59,7 @@ class MemoryBelief(Belief):
 class Remembering:
     """How both memories are used.
 
-    h       : whether h tilts;  strength : how firmly it is held to its habits
+    h       : whether h tilts;  strength : how firmly it is held to its hyperprior
     updates : numbers of measurements after which it learns
     views   : symmetries averaged in the mean, 1 or 8
     """
@@ -93,7 +93,7 @@ class MemoryForecaster:
         layers = memory.card.layers
         self.reward = AffineReward(self.grid.channels, prior=presence_prior(layers))
         self.transient = OutcomeTransform(
-            self.grid, plan.strength, habits_for(layers), layered=layered is not None
+            self.grid, plan.strength, hyperprior_for(layers), layered=layered is not None
         )
 
     def belief(self, observations: Observations) -> MemoryBelief:

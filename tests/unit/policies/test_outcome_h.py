@@ -10,7 +10,7 @@ import pytest
 from engram import Grid, Observation, Observations
 from engram.memory.layers import MAP, PHOTO, PRESENCE
 from engram.policies.forecast import Belief
-from engram.policies.habits import KINDS, Habits, file_of, habits_for, made_by, usual
+from engram.policies.hyperprior import KINDS, Hyperprior, file_of, hyperprior_for, made_by, usual
 from engram.policies.mixing import EvidenceMixture
 from engram.policies.outcome_h import OutcomeTransform, most_likely
 
@@ -50,16 +50,16 @@ def test_habits_are_a_distribution_of_the_features(kind: str, tmp_path: Path) ->
     assert covariance.shape == (features.shape[1],) * 2
     assert np.allclose(covariance, covariance.T, atol=1e-3)
     assert np.linalg.eigvalsh(covariance).min() > 0
-    file = tmp_path / "habits.json"
-    Habits(mean, covariance).write(file, made_by(kind))
+    file = tmp_path / "hyperprior.json"
+    Hyperprior(mean, covariance).write(file, made_by(kind))
     assert file.read_text() == file_of(kind).read_text()
 
 
 def test_a_memory_of_maps_has_habits_of_maps() -> None:
-    assert habits_for(MAP) is usual("map")
+    assert hyperprior_for(MAP) is usual("map")
     for layers in ((), PHOTO, PRESENCE):
-        assert habits_for(layers) is usual("any")
-    transform = OutcomeTransform(Grid(8, 8), habits=habits_for(MAP))
+        assert hyperprior_for(layers) is usual("any")
+    transform = OutcomeTransform(Grid(8, 8), hyperprior=hyperprior_for(MAP))
     assert np.array_equal(transform.weights, usual("map").mean)
 
 

@@ -1,4 +1,5 @@
-"""Habits the transient memory is born with; ``benchmarks/habits_fit.py`` makes the files here.
+"""What the weights of the transient memory usually are; ``benchmarks/hyperprior_fit.py`` makes
+the files here.
 
 Over areas of a kind, h's weights are about normal with this mean and covariance, in the order
 of ``OutcomeTransform.features``: the memory's logit, the spatial model's logit and doubt, a
@@ -28,7 +29,7 @@ KINDS = ("any", "map")
 
 
 @dataclass(frozen=True)
-class Habits:
+class Hyperprior:
     """mean (k,) and covariance (k, k) of h's weights over areas."""
 
     mean: NDArray[np.float64]
@@ -48,30 +49,30 @@ class Habits:
 
 
 def file_of(kind: str) -> Path:
-    """Where the habits of a kind are kept."""
+    """Where the hyperprior of a kind is kept."""
     return Path(__file__).with_name(f"{kind}.json")
 
 
 @cache
 def fingerprint() -> str:
-    """SHA-256 of the hashes of the habits that are shipped, their figures alone."""
+    """SHA-256 of the hashes of the hyperpriors that are shipped, their figures alone."""
     figures = [hashlib.sha256(usual(kind).figures().encode()).hexdigest() for kind in KINDS]
     return hashlib.sha256("\n".join(figures).encode()).hexdigest()
 
 
 def made_by(kind: str = "any") -> Made:
-    """What made the habits that are shipped."""
+    """What made the hyperprior that is shipped."""
     made: Made = json.loads(file_of(kind).read_text())["made"]
     return made
 
 
 @cache
-def usual(kind: str = "any") -> Habits:
-    """The habits that are shipped."""
+def usual(kind: str = "any") -> Hyperprior:
+    """The hyperprior that is shipped."""
     kept = json.loads(file_of(kind).read_text())
-    return Habits(np.array(kept["mean"]), np.array(kept["covariance"]))
+    return Hyperprior(np.array(kept["mean"]), np.array(kept["covariance"]))
 
 
-def habits_for(layers: Sequence[str]) -> Habits:
-    """Habits of the areas that a memory with these layers sees."""
+def hyperprior_for(layers: Sequence[str]) -> Hyperprior:
+    """The hyperprior for areas that a memory with these layers sees."""
     return usual("map" if tuple(layers) == MAP else "any")

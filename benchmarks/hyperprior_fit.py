@@ -1,7 +1,7 @@
-"""Learn with which habits the transient memory is born, from searches in areas of a kind.
+"""Learn which hyperprior the transient memory starts from, by searches in areas of a kind.
 
-    python benchmarks/habits_fit.py --searches DIR [--workers 2] [--without-h] [--write]
-    python benchmarks/habits_fit.py --searches DIR --maps TABLE ... --exclude SPECIES ... [--write]
+    python benchmarks/hyperprior_fit.py --searches DIR [--workers 2] [--without-h] [--write]
+    python benchmarks/hyperprior_fit.py --searches DIR --maps TABLE ... --exclude SPECIES ...
 
 Searches ``AREAS`` with the universal memory, or maps of records with the species memory
 (searches already in DIR are read), keeps what h saw of every cell before it was measured, and
@@ -9,11 +9,11 @@ fits a normal distribution of h's weights over areas: the weights of each area g
 distribution, then the distribution given those weights and how well each is known (Laplace), in
 turn. No ball task and no species named by ``--exclude`` is used. Every fourth area is held out;
 printed is how well its outcomes are predicted, each from those before it, by no h, by h with a
-plain ridge penalty, by h with the habits for any area, and by h with these. ``--write`` replaces
-the file of ``engram.policies.habits`` and says in it what made it.
+plain ridge penalty, by h with the hyperprior for any area, and by h with this one. ``--write``
+replaces the file of ``engram.policies.hyperprior`` and says in it what made it.
 
-Searches run with h on, born with the habits shipped at the time, as users' searches do; so which
-cells the new habits are fitted on depends on the old ones. ``--without-h`` fits on searches that
+Searches run with h on, with the hyperprior shipped at the time, as users' searches do; so which
+cells the new one is fitted on depends on the old one. ``--without-h`` fits on searches that
 used no h, kept under names of their own, so that the difference can be measured. What h sees of a
 cell does not depend on h, and each outcome is predicted from those before it, so the likelihood of
 a search is the same whatever chose its cells.
@@ -42,7 +42,7 @@ from engram.origins import NOT_RECORDED
 from engram.policies import make_policy
 from engram.policies.base import log_likelihood
 from engram.policies.emptdm import EmPtdm
-from engram.policies.habits import Habits, file_of, usual
+from engram.policies.hyperprior import Hyperprior, file_of, usual
 from engram.policies.lens import Lensed
 from engram.policies.outcome_h import curvature, most_likely, tilted
 from engram.simulate import simulate
@@ -93,7 +93,7 @@ class Source:
         if self.tables:
             names = ", ".join(table.name for table in self.tables)
             areas = f"{MAPS} maps of {names} without {', '.join(self.exclude)}"
-        used = "h on, born with the habits shipped then" if self.h else "h off"
+        used = "h on, with the hyperprior shipped then" if self.h else "h off"
         return f"searches of em-ptdm, {used}, in {areas}"
 
     def task(self, series: str, k: int) -> tuple[Task, int]:
@@ -106,7 +106,7 @@ class Source:
 def full_scene(k: int) -> tuple[Task, int]:
     """Procedural scene k as a task, target where it is above one half; and a budget.
 
-    The shipped habits were fitted on two series of scenes, so there are two seeds.
+    The shipped hyperprior was fitted on two series of scenes, so there are two seeds.
     """
     rng = np.random.default_rng([92, k] if k < 80 else [991, k - 80])
     while True:
@@ -134,7 +134,7 @@ def map_task(source: Source, k: int) -> Task:
 def lesson(job: tuple[Source, str, int, Path]) -> tuple[Lesson, str]:
     """What h saw in the search of one area, from the folder if it is there; and its commit."""
     source, series, k, folder = job
-    file = folder / f"habits-{series}-{k}{'' if source.h else '-without-h'}.npz"
+    file = folder / f"hyperprior-{series}-{k}{'' if source.h else '-without-h'}.npz"
     sha256 = read_card(source.memory).sha256
     if not file.exists():
         set_threads(1)
@@ -158,7 +158,7 @@ def lesson(job: tuple[Source, str, int, Path]) -> tuple[Lesson, str]:
         return (arrays["rows"], arrays["hits"]), kept
 
 
-def habits(lessons: Sequence[Lesson]) -> tuple[Array, Array]:
+def fitted(lessons: Sequence[Lesson]) -> tuple[Array, Array]:
     """Mean (k,) and covariance (k, k) of h's weights over areas."""
     size = lessons[0][0].shape[1]
     mean, covariance = np.zeros(size), np.eye(size) / RIDGE
@@ -203,12 +203,12 @@ def main() -> None:
     lessons = [one for one, _ in kept]
     size = lessons[0][0].shape[1]
     nothing, ridge = np.zeros(size), RIDGE * np.eye(size)
-    mean, covariance = habits([one for k, one in enumerate(lessons) if k % 4])
+    mean, covariance = fitted([one for k, one in enumerate(lessons) if k % 4])
     held_out, known = lessons[::4], usual()
     said = (
         f"without h {prequential(held_out, nothing, None):.4f}, "
         f"ridge {prequential(held_out, nothing, ridge):.4f}, "
-        f"any habits {prequential(held_out, known.mean, np.linalg.inv(known.covariance)):.4f}, "
+        f"any hyperprior {prequential(held_out, known.mean, np.linalg.inv(known.covariance)):.4f}, "
         f"these {prequential(held_out, mean, np.linalg.inv(covariance)):.4f} nats a measurement"
     )
     print(said)
@@ -217,7 +217,7 @@ def main() -> None:
             f"held out: {said}; searches at {', '.join(sorted({made_at for _, made_at in kept}))}"
         )
         origin = made([source.memory], source.description, note)
-        Habits(*habits(lessons)).write(file_of(source.kind), origin)
+        Hyperprior(*fitted(lessons)).write(file_of(source.kind), origin)
 
 
 if __name__ == "__main__":
