@@ -11,6 +11,7 @@ import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -168,10 +169,36 @@ def read_image(source: Path | bytes, name: str, mode: str) -> NDArray[np.uint8]:
 
     Mode 'mask' keeps stored values (palette indices included) and refuses colours.
     """
+    if isinstance(source, Path) and source.suffix.lower() in (".tif", ".tiff"):
+        found = _geotiff_bytes(source)
+        if found is not None:
+            return _as_mode(found, name, mode)
     with open_image(source, name) as image:
         if mode != "mask":
             return np.asarray(image.convert(mode), np.uint8)
         pixels = np.asarray(image)
+    return _as_mode(pixels, name, mode)
+
+
+def _geotiff_bytes(path: Path) -> NDArray[np.uint8] | None:
+    """(H, W) or (H, W, 3) of a GeoTIFF of bytes with more bands than Pillow knows, else None."""
+    if find_spec("rasterio") is None:
+        return None
+    from engram.geo.rasters import open_geotiff, read_bands
+
+    with open_geotiff(path) as dataset:
+        plain = dataset.count <= 4 or dataset.dtypes[0] != "uint8"
+    if plain:
+        return None
+    return np.asarray(read_bands(path)[0].transpose(1, 2, 0).squeeze(), np.uint8)
+
+
+def _as_mode(pixels: NDArray[Any], name: str, mode: str) -> NDArray[np.uint8]:
+    """Pixels in a mode of Pillow's, or as a mask."""
+    if mode == "RGB":
+        return np.asarray(pixels if pixels.ndim == 3 else np.stack([pixels] * 3, -1), np.uint8)
+    if mode == "L" and pixels.ndim == 3:
+        return np.asarray(pixels[..., :3] @ np.array([0.299, 0.587, 0.114]), np.uint8)
     if pixels.ndim == 3:
         if (pixels[..., :3] != pixels[..., :1]).any():
             raise InputError(f"mask {name} has colours; give grey levels, 255 = target")

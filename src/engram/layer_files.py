@@ -85,7 +85,7 @@ def read_layer(name: str, file: Path, grid: Grid, way: str = "", span: Span | No
     elif way == "kinds":
         layer = _of_kinds(name, read_pixels(file, where), grid, span)
     else:
-        layer = Layer(name, on_cells(file, where, grid, span), (), expected)
+        layer = Layer(name, on_cells(file, where, grid, span, name), (), expected)
     layer.check(grid)
     return layer
 
@@ -105,13 +105,16 @@ def read_belief(file: str | Path, grid: Grid, span: Span | None = None) -> Array
     return on_cells(path, "belief", grid, span)
 
 
-def on_cells(file: Path, where: str, grid: Grid, span: Span | None = None) -> Array:
-    """(n_cells,) average of a raster over every cell, NaN where it has no value."""
+def on_cells(file: Path, where: str, grid: Grid, span: Span | None = None, name: str = "") -> Array:
+    """(n_cells,) average of a raster over every cell, NaN where it has no value.
+
+    name : of the band to take, where a GeoTIFF has one of that name
+    """
     if _placed(file, grid):
         from engram.geo.place import Place
         from engram.geo.rasters import on_cells as looked_up
 
-        found = looked_up(file, Place(grid))
+        found = looked_up(file, Place(grid), name)
         if np.isnan(found.values[grid.open_cells]).all():
             raise InputError(
                 f"{where}: {file} does not cover the area; give a raster of the same place"

@@ -19,6 +19,7 @@ from engram.campaign.model import Query
 from engram.geo.crs import crs_words
 from engram.geo.fieldmap import FieldMap, Layer
 from engram.geo.qgis import styles
+from engram.geo.rasters import geotiff_of
 from engram.geo.tours import Tour, tours_of
 
 MOST_DRAWN = 20_000
@@ -300,30 +301,7 @@ def as_geotiff(found: FieldMap) -> bytes:
 
     One pixel a cell, 32-bit floats; closed cells are nodata (NaN).
     """
-    from affine import Affine
-    from rasterio.io import MemoryFile
-
     grid, beliefs = found.state.grid, found.beliefs()
     names = ["probability", "doubt", *(f"expected_{c}" for c in range(grid.channels)), "visits"]
-    bands = np.stack([beliefs[name].reshape(grid.rows, grid.cols) for name in names])
-    bands[:, np.array([found.state.is_closed(i) for i in range(grid.n_cells)]).reshape(
-        grid.rows, grid.cols)] = np.nan  # fmt: skip
-    assert grid.transform is not None
-    a, b, c, d, e, f = grid.transform
-    h, w = grid.cell
-    with MemoryFile() as memory:
-        with memory.open(
-            driver="COG",
-            height=grid.rows,
-            width=grid.cols,
-            count=len(bands),
-            dtype="float32",
-            crs=found.place.crs.to_wkt(),
-            transform=Affine(a * w, b * h, c, d * w, e * h, f),
-            nodata=np.nan,
-            compress="DEFLATE",
-        ) as file:
-            file.write(bands.astype(np.float32))
-            for number, name in enumerate(names, 1):
-                file.set_band_description(number, name)
-        return bytes(memory.read())
+    closed = np.array([found.state.is_closed(i) for i in range(grid.n_cells)])
+    return geotiff_of(found.place, {n: np.where(closed, np.nan, beliefs[n]) for n in names})

@@ -104,12 +104,15 @@ class OnCells:
     share: Array
 
 
-def on_cells(path: Path, place: Place, band: int = 1) -> OnCells:
-    """A band of a raster on the cells of a grid, whatever its system and resolution."""
+def on_cells(path: Path, place: Place, name: str = "") -> OnCells:
+    """A raster on the cells of a grid, whatever its system and resolution.
+
+    It is the band of this name, if there is one, and the first otherwise.
+    """
     with open_geotiff(path) as dataset:
         crs = crs_of(dataset, path)
-        if not 1 <= band <= dataset.count:
-            raise InputError(f"{path} has {dataset.count} band(s); band {band} is not there")
+        named = [text or "" for text in dataset.descriptions]
+        band = named.index(name) + 1 if name in named and name else 1
         reduce = max(1, int(np.ceil(np.sqrt(dataset.width * dataset.height / MOST_PIXELS))))
         shape = (-(-dataset.height // reduce), -(-dataset.width // reduce))
         pixels = dataset.read(band, out_shape=shape)
@@ -166,3 +169,57 @@ def footprint(path: Path) -> tuple[Any, CRS]:
             for r, c in ((0, 0), (0, 1), (1, 1), (1, 0))
         ]
     return shapely.Polygon(corners), crs
+
+
+def geotiff_of(place: Place, bands: dict[str, Array]) -> bytes:
+    """A cloud-optimised GeoTIFF of named bands, each (n_cells,), NaN where nothing is known."""
+    from affine import Affine
+    from rasterio.io import MemoryFile
+
+    grid = place.grid
+    (x, across, down), (y, right, below) = (
+        [float(v) for v in axis] for axis in place.xy([0, 0, 1], [0, 1, 0])
+    )
+    with MemoryFile() as memory:
+        with memory.open(
+            driver="COG",
+            height=grid.rows,
+            width=grid.cols,
+            count=len(bands),
+            dtype="float32",
+            crs=place.crs.to_wkt(),
+            transform=Affine(across - x, down - x, x, right - y, below - y, y),
+            nodata=np.nan,
+            compress="DEFLATE",
+        ) as file:
+            tables = [band.reshape(grid.rows, grid.cols) for band in bands.values()]
+            file.write(np.stack(tables).astype(np.float32))
+            for number, name in enumerate(bands, 1):
+                file.set_band_description(number, name)
+        return bytes(memory.read())
+
+
+def read_bands(path: Path) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """(C, H, W) values of a GeoTIFF as they are stored, and (H, W) True where it has none.
+
+    Transparency is no band; of more than three bands the first three are taken.
+    """
+    from rasterio.enums import ColorInterp
+
+    with open_geotiff(path) as dataset:
+        shown = [
+            i
+            for i, colour in zip(dataset.indexes, dataset.colorinterp, strict=True)
+            if colour != ColorInterp.alpha
+        ]
+        wanted = shown[: 3 if len(shown) >= 3 else 1]
+        if dataset.width * dataset.height > MOST_PIXELS:
+            raise InputError(
+                f"{path} has {dataset.width * dataset.height:,} pixels, more than {MOST_PIXELS:,}; "
+                "cut or reduce it"
+            )
+        pixels = dataset.read(wanted)
+        if pixels.dtype.kind not in "buif":
+            raise InputError(f"{path} holds {pixels.dtype}, not real numbers; save it as such")
+        known = (dataset.read_masks(wanted) > 0).all(axis=0) & np.isfinite(pixels).all(axis=0)
+    return pixels, ~known

@@ -1,13 +1,14 @@
 """A task from the user's own image: read it, fit it to a memory, say what was done.
 
-Images are PNG, JPEG (or what else Pillow reads), ``.npy`` and ``.npz``. Targets are given as
-a mask of the same height and width, or as a value above which a pixel is target.
+Images are PNG, JPEG (or what else Pillow reads), GeoTIFF, ``.npy`` and ``.npz``. Targets are given
+as a mask of the same height and width, or as a value above which a pixel is target.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ def raster_task(
     if min(cell) < 1:
         raise InputError(f"cell={cell[0]},{cell[1]}: a cell has at least 1,1 pixels")
     notes: list[str] = []
-    content, top = _content(image, notes)
+    content, top, blank = _content(image, notes)
     if target is not None:
         mask = _mask(target, content.shape[1:])
         notes.append(f"Targets are the pixels marked in {target.name}.")
@@ -79,13 +80,23 @@ def raster_task(
     kept = np.stack([cut.content(resize.plane(scale(plane))) for plane in planes])
     (rows, cols), (h, w) = (cut.rows, cut.cols), cut.kept
     grid = Grid(rows * h, cols * w, channels, cut.kept, sides=cut.cell)
+    if blank is not None:
+        shares = cut.shares(resize.mask(blank))
+        grid = replace(grid, closed=(shares > 0.5).reshape(rows, cols))
     facts = {"outcomes": cut.shares(mask)}
     task = Task(image.stem, grid, kept.clip(0, 1), cut.target(mask), facts=facts)
     return Raster(task, cut, (*notes, *cut.notes))
 
 
-def _content(path: Path, notes: list[str]) -> tuple[NDArray[Any], float | None]:
-    """(C, H, W) as it is stored, and its largest value if the format fixes it."""
+def _content(
+    path: Path, notes: list[str]
+) -> tuple[NDArray[Any], float | None, NDArray[np.bool_] | None]:
+    """(C, H, W) as it is stored, its largest value if the format fixes it, and where it has none.
+
+    The last is None for anything but a GeoTIFF with nodata, whose pixels there are its lowest.
+    """
+    if _is_geotiff(path):
+        return _geotiff(path, notes)
     array = read_array(path, CONTENT_KEYS) if _holds_arrays(path) else _pixels(path, notes)
     planes = check_numbers(array, str(path))
     if planes.ndim == 2:
@@ -102,7 +113,33 @@ def _content(path: Path, notes: list[str]) -> tuple[NDArray[Any], float | None]:
             raise InputError(
                 f"{path}: the image has NaN or infinite values; fill or crop them first"
             )
-    return planes, 255.0 if array.dtype == np.uint8 else None
+    return planes, 255.0 if array.dtype == np.uint8 else None, None
+
+
+def _is_geotiff(path: Path) -> bool:
+    """True for a TIFF that says where it lies; any other is a picture like a PNG."""
+    if path.suffix.lower() not in (".tif", ".tiff") or find_spec("rasterio") is None:
+        return False
+    from engram.geo.rasters import open_geotiff
+
+    with open_geotiff(path) as dataset:
+        return dataset.crs is not None
+
+
+def _geotiff(
+    path: Path, notes: list[str]
+) -> tuple[NDArray[Any], float | None, NDArray[np.bool_] | None]:
+    from engram.geo.rasters import read_bands
+
+    planes, blank = read_bands(path)
+    top = 255.0 if planes.dtype == np.uint8 else None
+    if blank.all():
+        raise InputError(f"{path}: every pixel is nodata; give a raster with values")
+    if not blank.any():
+        return planes, top, None
+    notes.append(f"{blank.mean():.0%} of the pixels are nodata; cells mostly so are not searched.")
+    lowest = planes[:, ~blank].min()
+    return np.where(blank, lowest, planes), top, blank
 
 
 def _plane(plane: NDArray[Any]) -> Image:

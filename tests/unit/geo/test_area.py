@@ -133,7 +133,7 @@ BAD = {
     "date line": (box(179, 0, -179, 1), {}, "date line or a pole"),
     "pole": (box(10, 80, 20, 89.9), {}, "date line or a pole"),
     "metres": (box(380000, 5810000, 390000, 5820000), {}, "no degrees; name the coordinate"),
-    "infinite": (box(13, 52, 14, float("inf")), {}, "not"),
+    "infinite": (box(13, 52, 14, float("inf")), {}, "beyond any map"),
     "unknown crs": (box(13, 52, 14, 53), {"crs": {"properties": {"name": "EPSG:999999"}}}, "known"),
     "linked crs": (box(13, 52, 14, 53), {"crs": {"type": "link"}}, "links are not followed"),
     "a line": (box(13, 52, 13, 53), {}, "no area"),
