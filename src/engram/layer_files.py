@@ -83,7 +83,7 @@ def read_layer(name: str, file: Path, grid: Grid, way: str = "", span: Span | No
     if check_file(file).suffix.lower() in (".csv", ".txt", ".gz"):
         layer = _of_table(name, file, grid, expected, kinds=way == "kinds")
     elif way == "kinds":
-        layer = _of_kinds(name, read_pixels(file, where), grid, span)
+        layer = _of_kinds(name, file, grid, span)
     else:
         layer = Layer(name, on_cells(file, where, grid, span, name), (), expected)
     layer.check(grid)
@@ -216,8 +216,15 @@ def _averaged(pixels: Array, grid: Grid, span: Span | None, where: str) -> Array
         return np.where(area > 1e-9 * full, total / area, np.nan).ravel()
 
 
-def _of_kinds(name: str, pixels: Array, grid: Grid, span: Span | None) -> Layer:
+def _of_kinds(name: str, file: Path, grid: Grid, span: Span | None) -> Layer:
     """The category that covers most of every cell."""
+    if _placed(file, grid):
+        from engram.geo.place import Place
+        from engram.geo.rasters import commonest
+
+        found = commonest(file, Place(grid))
+        return categories_of(name, ["" if np.isnan(v) else f"{v:g}" for v in found])
+    pixels = read_pixels(file, f"layer {name!r}")
     kinds = np.unique(pixels[~np.isnan(pixels)])
     if len(kinds) > MOST_KINDS:
         raise InputError(

@@ -109,6 +109,38 @@ def on_cells(path: Path, place: Place, name: str = "") -> OnCells:
 
     It is the band of this name, if there is one, and the first otherwise.
     """
+    total, count, points = np.zeros(place.grid.n_cells), np.zeros(place.grid.n_cells), 0
+    for cells, found in sampled(path, place, name):
+        total[cells] += found
+        count[cells] += 1
+        points += 1
+    with np.errstate(invalid="ignore"):
+        values = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    return OnCells(values, count / points)
+
+
+def commonest(path: Path, place: Place, name: str = "") -> Array:
+    """(n_cells,) the value that most of a cell's points have, NaN without any."""
+    counts: dict[float, Array] = {}
+    for cells, found in sampled(path, place, name):
+        for kind in np.unique(found):
+            count = counts.setdefault(float(kind), np.zeros(place.grid.n_cells))
+            count[cells[found == kind]] += 1
+    if not counts:
+        return np.full(place.grid.n_cells, np.nan)
+    kinds = np.array(sorted(counts))
+    table = np.stack([counts[kind] for kind in kinds])
+    return np.where(table.any(axis=0), kinds[table.argmax(axis=0)], np.nan)
+
+
+def sampled(
+    path: Path, place: Place, name: str = ""
+) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
+    """A raster (the band of this name, or the first) at evenly spaced points of all cells.
+
+    One point of every cell at a time: yields the cells (flat indices) whose point has a value, and
+    the values.
+    """
     with open_geotiff(path) as dataset:
         crs = crs_of(dataset, path)
         named = [text or "" for text in dataset.descriptions]
@@ -122,7 +154,6 @@ def on_cells(path: Path, place: Place, name: str = "") -> OnCells:
         scale = (dataset.width / shape[1], dataset.height / shape[0])
         inverse = tuple(~dataset.transform)[:6]
     side = _points_per_side(place, crs, inverse, scale)
-    total, count = np.zeros(place.grid.n_cells), np.zeros(place.grid.n_cells)
     rows, cols = np.divmod(np.arange(place.grid.n_cells), place.grid.cols)
     for i in range(side):
         for j in range(side):
@@ -133,12 +164,7 @@ def on_cells(path: Path, place: Place, name: str = "") -> OnCells:
             inside = (col >= 0) & (col < shape[1]) & (row >= 0) & (row < shape[0])
             r, c = row[inside].astype(np.intp), col[inside].astype(np.intp)
             hit = known[r, c]
-            at = np.flatnonzero(inside)[hit]
-            total[at] += pixels[r[hit], c[hit]]
-            count[at] += 1
-    with np.errstate(invalid="ignore"):
-        values = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-    return OnCells(values, count / side**2)
+            yield np.flatnonzero(inside)[hit], pixels[r[hit], c[hit]]
 
 
 def _applied(affine: tuple[float, ...], x: Any, y: Any) -> tuple[Any, Any]:

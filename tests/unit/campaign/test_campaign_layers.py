@@ -58,7 +58,11 @@ def test_a_close_later_leaves_ranks_as_they_were(create: Make, reopen: Make) -> 
     assert verify(reopen()).ok
 
 
-def test_other_layers_are_another_state() -> None:
+def test_other_layers_are_another_state(create: Make) -> None:
+    kinds = [None, LAYERS, Layers.of(GRID, {"height": VALUES})]
+    made = [create(f"c{i}", policy="gp", layers=kind) for i, kind in enumerate(kinds)]
+    assert len({campaign.state.policy_keys()[0] for campaign in made}) == 3
+
     def keys(layers: Layers | None) -> dict[str, Any]:
         return Spec(GRID, 5, "gp", layers=layers).to_dict()
 
