@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test attack storm mutants lint clean
+.PHONY: setup demo browser test attack storm mutants lint clean
 
 setup: $(STAMP)
 
@@ -16,8 +16,19 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)
 	$(BIN)/engram demo --out demo
 
+# A browser for the tests of the pages; without one they are skipped and say so.
+browser:
+	@if command -v chromium >/dev/null || command -v chromium-browser >/dev/null \
+	    || command -v google-chrome >/dev/null; then :; \
+	elif ! command -v apt-get >/dev/null; then \
+	    echo "browser: there is no apt-get here; install chromium yourself to test the pages"; \
+	elif [ "$$(id -u)" != 0 ]; then \
+	    echo "browser: only root can install it: sudo apt-get install chromium"; \
+	else apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium \
+	    || echo "browser: chromium could not be installed; the tests of the pages are skipped"; fi
+
 test: $(STAMP) lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -rs
 
 N ?= 1000
 attack: $(STAMP)

@@ -27,7 +27,9 @@ _PAGE = """<!doctype html>
 
 def page(body: str, status: int = 200) -> HTMLResponse:
     """A page; whatever is in ``body`` was escaped by who made it."""
-    return HTMLResponse(_PAGE.format(body=body), status, {"Cache-Control": "no-store"})
+    # with no referrer at all, browsers send a form without saying that it comes from here
+    headers = {"Cache-Control": "no-store", "Referrer-Policy": "same-origin"}
+    return HTMLResponse(_PAGE.format(body=body), status, headers)
 
 
 @pages.get("/sign-in")

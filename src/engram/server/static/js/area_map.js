@@ -21,7 +21,9 @@ export function emptyMap(element, onEarth) {
   });
   L.control.zoom({ position: "topright", zoomInTitle: t("zoomIn"), zoomOutTitle: t("zoomOut") }).addTo(map);
   if (onEarth) L.control.scale({ imperial: false }).addTo(map);
-  new ResizeObserver(() => map.invalidateSize({ animate: false })).observe(element);
+  const sizes = new ResizeObserver(() => map.invalidateSize({ animate: false }));
+  sizes.observe(element);
+  map.on("unload", () => sizes.disconnect());
   return map;
 }
 

@@ -26,12 +26,13 @@ class Crew {
     this.where = where;
     this.outbox = new Outbox({
       changed: () => this.paint(),
-      sent: () => this.soon(),
+      sent: (report, receipt) => this.sent(report, receipt),
       signIn: (needed) => (this.signIn.hidden = !needed),
     });
     this.soon = settled(() => this.refresh(), 150);
     this.order = [];
     this.chosen = null;
+    this.known = 0; // the last event of the log that this phone was told of
     this.see(seen);
     this.lattice = new Lattice(this.facts.area.rows, this.facts.area.cols, this.place.lattice);
     this.position = new Position({
@@ -165,6 +166,20 @@ class Crew {
     say(t("keptReport", { cell: cellName(report.body.cell) }), "good");
   }
 
+  /** What the server has acknowledged is seen as done, also if the network goes right now. */
+  async sent({ where, what, body }, { seq, at }) {
+    if (where !== this.where) return;
+    this.known = Math.max(this.known, seq);
+    this.cells.out = this.cells.out.filter((query) => !same(query.cell, body.cell));
+    if (what === "tell") this.cells.measured.push({ cell: body.cell, outcome: body.outcome, by: body.by, at, seq, query: null });
+    await this.remember();
+    this.soon();
+  }
+
+  remember() {
+    return keep("seen", { where: this.where, facts: this.facts, place: this.place, cells: this.cells });
+  }
+
   moved(here) {
     this.locate.hidden = true;
     this.dot ??= L.circleMarker(here, { radius: 8, className: "me", interactive: false }).addTo(this.area.map);
@@ -180,8 +195,11 @@ class Crew {
 
   async refresh() {
     try {
-      this.cells = await get(`/campaigns/${this.where}/cells`, { signal: AbortSignal.timeout(PATIENCE) });
-      await keep("seen", { where: this.where, facts: this.facts, place: this.place, cells: this.cells });
+      const cells = await get(`/campaigns/${this.where}/cells`, { signal: AbortSignal.timeout(PATIENCE) });
+      if (cells.seq >= this.known) {
+        this.cells = cells;
+        await this.remember();
+      }
       this.signIn.hidden = true;
       this.outbox.send();
     } catch (error) {
@@ -196,7 +214,10 @@ class Crew {
   listen() {
     this.news = new News(this.where, this.facts.seq, {
       event: () => this.soon(),
-      reset: () => this.soon(),
+      reset: () => {
+        this.known = 0;
+        this.soon();
+      },
       state: (on) => {
         this.online(on && navigator.onLine);
         if (on) this.outbox.send();

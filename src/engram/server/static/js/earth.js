@@ -19,8 +19,10 @@ function rings({ arcs, transform, objects }) {
 
 async function coast(map) {
   const response = await fetch("/static/vendor/world-atlas/land-110m.json");
+  const land = rings(await response.json());
+  if (!map.getContainer().isConnected) return; // another map was chosen meanwhile
   const renderer = L.canvas({ padding: 0.5 });
-  L.polygon(rings(await response.json()), { renderer, className: "land", interactive: false, weight: 1, color: "#7a8580", fillColor: "#7a8580", fillOpacity: 0.18 }).addTo(map);
+  L.polygon(land, { renderer, className: "land", interactive: false, weight: 1, color: "#7a8580", fillColor: "#7a8580", fillOpacity: 0.18 }).addTo(map);
 }
 
 const STEPS = [30, 10, 5, 2, 1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005];

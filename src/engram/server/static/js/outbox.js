@@ -14,7 +14,7 @@ const passes = (error) =>
   error instanceof Unreachable || (error instanceof Problem && (error.status >= 500 || LATER.includes(error.status)));
 
 export class Outbox {
-  /** told: changed(), sent(report), signIn(needed) */
+  /** told: changed(), signIn(needed), and sent(report, receipt), before the report is forgotten */
   constructor(told) {
     this.told = told;
     this.reports = [];
@@ -103,10 +103,10 @@ export class Outbox {
       }
       const photo = report.photoName ? { photo: report.photoName } : {};
       const body = { ...report.body, ...photo, key: report.key };
-      await post(`/campaigns/${report.where}/${report.what}`, body, { signal: AbortSignal.timeout(PATIENCE) });
+      const receipt = await post(`/campaigns/${report.where}/${report.what}`, body, { signal: AbortSignal.timeout(PATIENCE) });
       this.told.signIn(false);
+      await this.told.sent(report, receipt);
       await this.drop(report);
-      this.told.sent(report);
     } catch (error) {
       if (!(error instanceof Problem) || passes(error)) throw error;
       const state = error.status === 409 ? "conflict" : "refused";

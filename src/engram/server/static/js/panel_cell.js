@@ -5,9 +5,22 @@ import { h, newKey, show } from "./dom.js";
 import { action, field, form, input, panel, wordsOf } from "./forms.js";
 import { cellName, degrees, number, t, when } from "./strings.js";
 
+/** Cells by their numbers, for large areas and for those who do not see the map. */
+function finder(planner) {
+  const { rows, cols } = planner.facts.area;
+  const row = input({ type: "number", min: "0", max: String(rows - 1), name: "row", required: true });
+  const col = input({ type: "number", min: "0", max: String(cols - 1), name: "col", required: true });
+  return form([h("div", { class: "pair" }, field(t("row"), row), field(t("col"), col))], t("showCell"), async () => {
+    const cell = [Number(row.value), Number(col.value)];
+    planner.area.select(cell);
+    planner.area.map.panTo(planner.lattice.centre(cell), { animate: false });
+  }, { id: "find-cell", class: "finder" });
+}
+
 export function cellPanel(planner) {
-  const { whole, body } = panel("cell", t("cell"), true);
-  show(body, h("p", { class: "empty" }, t("noCell")));
+  const { whole, body: all } = panel("cell", t("cell"), true);
+  const body = h("div", { class: "cell-body" }, h("p", { class: "empty" }, t("noCell")));
+  all.append(finder(planner), body);
   let chosen = null;
 
   const send = (what, fields) =>

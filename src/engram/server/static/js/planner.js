@@ -182,6 +182,10 @@ class Planner {
     document.body.classList.toggle("in-the-past", this.past);
     this.suggestions = [];
     await this.refresh().catch((error) => say(wordsOf(error), "bad"));
+    if (this.past && !this.time.knows(this.time.at)) {
+      const { events } = await get(`/campaigns/${this.where}/history?after=${this.time.at - 1}&limit=100`);
+      this.time.grow(1, events);
+    }
     if (this.panels.cell.chosen) await this.panels.cell.open(this.panels.cell.chosen);
   }
 

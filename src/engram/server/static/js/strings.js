@@ -139,7 +139,10 @@ const ENGLISH = {
 
   // one cell
   cell: "Cell",
-  noCell: "Choose a cell on the map.",
+  noCell: "Choose a cell on the map, or by its row and column.",
+  row: "Row",
+  col: "Column",
+  showCell: "Show",
   story: "What happened here",
   noStory: "Nothing yet.",
   state_open: "open",

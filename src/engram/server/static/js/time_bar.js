@@ -38,6 +38,9 @@ export function timeBar(told) {
     get at() {
       return state.at;
     },
+    knows(seq) {
+      return state.lines.has(seq);
+    },
     /** The log has grown; lines are events as the history gives them. */
     grow(last, lines = []) {
       for (const line of lines) state.lines.set(line.seq, line);
