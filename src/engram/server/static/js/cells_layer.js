@@ -151,23 +151,17 @@ export const CellsLayer = L.Layer.extend({
     return map.project(this.lattice.at(row, col)).subtract(map.getPixelOrigin()).add(map._getMapPanePos());
   },
 
-  /** Corners of the lattice on the screen; only the outer ones where that is as good. */
+  /** Corners of the lattice on the screen: as few of them as give every other one. */
   _projected() {
     const { rows, cols } = this.lattice.nodes;
     const all = rows.map((r) => cols.map((c) => this._point(r, c)));
-    const few = { rows: [0, this.lattice.rows], cols: [0, this.lattice.cols] };
-    const a = all[0][0], b = all[0].at(-1), c = all.at(-1)[0];
-    let error = 0;
-    for (let i = 0; i < rows.length; i++) {
-      for (let j = 0; j < cols.length; j++) {
-        const u = rows[i] / few.rows[1], v = cols[j] / few.cols[1];
-        const x = a.x + v * (b.x - a.x) + u * (c.x - a.x);
-        const y = a.y + v * (b.y - a.y) + u * (c.y - a.y);
-        error = Math.max(error, Math.abs(x - all[i][j].x), Math.abs(y - all[i][j].y));
+    for (let parts = 1; ; parts *= 2) {
+      const down = chosen(rows.length, parts), across = chosen(cols.length, parts);
+      const whole = down.length === rows.length && across.length === cols.length;
+      if (whole || error(rows, cols, all, down, across) < 0.6) {
+        return { rows: down.map((i) => rows[i]), cols: across.map((j) => cols[j]), at: down.map((i) => across.map((j) => all[i][j])) };
       }
     }
-    if (error < 0.5) return { ...few, at: [[a, b], [c, all.at(-1).at(-1)]] };
-    return { rows, cols, at: all };
   },
 
   /** Pixels of a cell, about: of the narrower side. */
@@ -275,6 +269,34 @@ export const CellsLayer = L.Layer.extend({
     context.stroke();
   },
 });
+
+/** Which of n nodes cut them into so many parts, about. */
+function chosen(n, parts) {
+  const found = new Set();
+  for (let k = 0; k <= parts; k++) found.add(Math.round((k * (n - 1)) / parts));
+  return [...found];
+}
+
+/** Pixels that a node is away, at most, from where the patch around it would draw it. */
+function error(rows, cols, all, down, across) {
+  let most = 0;
+  for (let a = 0; a + 1 < down.length; a++) {
+    for (let b = 0; b + 1 < across.length; b++) {
+      const [top, bottom, left, right] = [down[a], down[a + 1], across[b], across[b + 1]];
+      const p = all[top][left], q = all[top][right], r = all[bottom][left];
+      for (let i = top; i <= bottom; i++) {
+        const u = (rows[i] - rows[top]) / (rows[bottom] - rows[top]);
+        for (let j = left; j <= right; j++) {
+          const v = (cols[j] - cols[left]) / (cols[right] - cols[left]);
+          const x = p.x + v * (q.x - p.x) + u * (r.x - p.x);
+          const y = p.y + v * (q.y - p.y) + u * (r.y - p.y);
+          most = Math.max(most, Math.abs(x - all[i][j].x), Math.abs(y - all[i][j].y));
+        }
+      }
+    }
+  }
+  return most;
+}
 
 function cleared(canvas) {
   const context = canvas.getContext("2d");
