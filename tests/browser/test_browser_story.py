@@ -34,17 +34,17 @@ def create_drawn(planner: Person, name: str) -> None:
     planner.ready()
 
 
-def hand_out(page: Page) -> None:
-    page.fill("[name=crew] >> nth=0", "anna")
+def hand_out(page: Page, crew: str) -> None:
+    page.fill("[name=crew] >> nth=0", crew)
     page.get_by_role("button", name="Add a crew").click()
-    page.fill("[name=crew] >> nth=1", "ben")
+    page.fill("[name=crew] >> nth=1", "zoe")
     page.click("#ask-form [type=submit]")
-    expect(page.locator(".out h3")).to_have_text(["anna: 3", "ben: 3"])
+    expect(page.locator(".out h3")).to_have_text([f"{crew}: 3", "zoe: 3"])
 
 
-def invite(page: Page) -> str:
+def invite(page: Page, crew: str) -> str:
     page.click("#people > summary")
-    page.fill("[name=account]", "anna")
+    page.fill("[name=account]", crew)
     page.click("#link-form [type=submit]")
     expect(page.locator(".qr")).to_be_visible()
     return page.input_value("#made-link")
@@ -107,9 +107,11 @@ def picture() -> dict[str, Any]:
     return {"name": "oak.png", "mimeType": "image/png", "buffer": out.getvalue()}
 
 
-@pytest.mark.parametrize(("name", "size"), [("heath", DESKTOP), ("moor", PHONE)])
+@pytest.mark.parametrize(
+    ("name", "crew_name", "size"), [("heath", "anna", DESKTOP), ("moor", "mia", PHONE)]
+)
 def test_a_planner_and_a_crew_work_together(
-    browser: Browser, server: Server, name: str, size: dict[str, int]
+    browser: Browser, server: Server, name: str, crew_name: str, size: dict[str, int]
 ) -> None:
     phone = {
         "viewport": PHONE,
@@ -123,14 +125,14 @@ def test_a_planner_and_a_crew_work_together(
         planner.sign_in(server.owner_link())
         create_drawn(planner, name)
         page = planner.page
-        hand_out(page)
+        hand_out(page, crew_name)
         measured_are(page, "0", "0")
-        tell_in_the_field(crew, invite(page), picture())
+        tell_in_the_field(crew, invite(page, crew_name), picture())
 
         measured_are(page, "3", "2")  # live, without a reload
         tells = server.events(name, "tell")
         assert len(tells) == 3
-        assert {event["by"] for event in tells} == {"anna"}
+        assert {event["by"] for event in tells} == {crew_name}
         assert len({event["key"] for event in tells}) == 3
 
         cell = tells[0]["payload"]["items"][0]["cell"]

@@ -425,7 +425,13 @@ class PageSettings(Taken):
     """What the page of a campaign shows beside it."""
 
     tiles: str = Field("", max_length=500, description="URL of map tiles, with {z} {x} {y}.")
-    credit: str = Field("", max_length=500, description="Whose tiles they are.")
+    credit: str = Field("", max_length=500, description="Whose background it is.")
+    picture: str = Field(
+        "", pattern="^([0-9a-f]{64})?$", description="A photo that lies under the cells."
+    )
+    corners: list[Annotated[float, Field(ge=-180, le=180)]] | None = Field(
+        None, min_length=4, max_length=4, description="Its south, west, north and east, in degrees."
+    )
 
 
 class WaitingCell(Given):

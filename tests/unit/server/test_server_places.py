@@ -162,6 +162,9 @@ def test_the_owner_chooses_the_map_behind(served: Served) -> None:
 
     assert put("planner", tiles).status_code == 403
     assert put("owner", tiles).status_code == 200
-    assert served.get("viewer", f"{POND}/page").json() == tiles
+    kept = served.get("viewer", f"{POND}/page").json()
+    assert kept == {**tiles, "picture": "", "corners": None}
+    assert put("owner", {"picture": "0" * 64}).status_code == 404
+    assert put("owner", {"picture": "../x"}).status_code == 422
     for bad in ("javascript:alert(1)", "http://x/{z}/{x}/{y}", "https://x/{z}; script-src *{x}{y}"):
         assert put("owner", {"tiles": bad}).status_code == 422

@@ -205,5 +205,7 @@ async def set_page(visit: TheVisit, context: TheContext, body: schemas.PageSetti
             or set(body.tiles) & set("\"' ;,")
         ):
             raise ProblemError(422, "tiles: give an https URL with {z}, {x} and {y} in it")
+    if body.picture:
+        await context.desk.run(context.photos.get, visit.row.uid, body.picture)
     await context.desk.run(context.page_settings.set, visit.row.uid, body.model_dump())
     return body

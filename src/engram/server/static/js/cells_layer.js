@@ -237,9 +237,10 @@ export const CellsLayer = L.Layer.extend({
   },
 
   _ways(context, wide) {
-    for (const { colour, cells, start, hollow } of this._scenery.tours) {
+    for (const { colour, cells, start, line, hollow } of this._scenery.tours) {
       const stops = cells.map((cell) => this._point(cell[0] + 0.5, cell[1] + 0.5));
-      const way = start ? [this._point(start[0] + 0.5, start[1] + 0.5), ...stops] : stops;
+      const before = start ? [this._point(start[0] + 0.5, start[1] + 0.5)] : [];
+      const way = line ? line.map((place) => this._map.latLngToContainerPoint(place)) : [...before, ...stops];
       for (const [width, stroke] of [[5, "rgba(255,255,255,0.8)"], [2.5, css(colour)]]) {
         context.beginPath();
         way.forEach((p, k) => (k ? context.lineTo(p.x, p.y) : context.moveTo(p.x, p.y)));

@@ -1,6 +1,6 @@
 // Who takes part: sign-in links for crews, and what the page shows beside the campaign.
 
-import { get, post, put } from "./api.js";
+import { call, get, post, put } from "./api.js";
 import { h, show } from "./dom.js";
 import { choice, field, form, input, panel } from "./forms.js";
 import { t } from "./strings.js";
@@ -30,14 +30,37 @@ export function peoplePanel(planner) {
     return t("linkMade", made);
   }, { id: "link-form" });
 
+  /** The picture under the cells: what was chosen now, or what was there before. */
+  async function pictureOf(file, known) {
+    if (!file) return known;
+    const form = new FormData();
+    form.set("file", file);
+    return (await call("POST", `/campaigns/${planner.where}/photos`, { form })).photo;
+  }
+
   async function background() {
     const known = await get(`/campaigns/${planner.where}/page`);
     const tiles = input({ name: "tiles", maxlength: "500", value: known.tiles, placeholder: "https://…/{z}/{x}/{y}.png" });
+    const picture = input({ type: "file", accept: "image/*", name: "background" });
+    const corners = input({ name: "corners", value: (known.corners ?? []).join(", ") });
+    const none = h("input", { type: "checkbox", name: "no-background" });
     const credit = input({ name: "credit", maxlength: "500", value: known.credit });
-    return form([field(t("tiles"), tiles, t("tilesHint")), field(t("credit"), credit)], t("save"), async () => {
-      await put(`/campaigns/${planner.where}/page`, { tiles: tiles.value.trim(), credit: credit.value.trim() });
+    const { onEarth } = planner.lattice;
+    return form([
+      onEarth && field(t("tiles"), tiles, t("tilesHint")),
+      field(t("picture"), picture, t("pictureHint")),
+      onEarth && field(t("corners"), corners, t("cornersHint")),
+      known.picture && h("label", { class: "tick" }, none, t("noPicture")),
+      field(t("credit"), credit),
+    ], t("save"), async () => {
+      const numbers = corners.value.split(/[\s,;]+/).filter(Boolean).map(Number);
+      await put(`/campaigns/${planner.where}/page`, {
+        tiles: tiles.value.trim(), credit: credit.value.trim(),
+        picture: none.checked ? "" : await pictureOf(picture.files[0], known.picture),
+        corners: numbers.length ? numbers : null,
+      });
       location.reload();
-    });
+    }, { id: "page-form" });
   }
 
   return {
@@ -46,7 +69,7 @@ export function peoplePanel(planner) {
       await refresh();
       if (!planner.may("owner")) return show(body, list);
       show(body, list, h("h3", {}, t("inviteTitle")), links, link);
-      if (planner.lattice.onEarth) body.append(h("h3", {}, t("background")), await background());
+      body.append(h("h3", {}, t("background")), await background());
     },
   };
 }

@@ -28,6 +28,7 @@ class Planner {
     this.values = null;
     this.cells = { measured: [], out: [], waiting: [], closed: [], budget: 0, budget_left: 0 };
     this.suggestions = [];
+    this.planned = [];
     this.lattice = new Lattice(facts.area.rows, facts.area.cols, place.lattice);
     this.live = h("span", { class: "live", id: "live" }, t("connecting"));
     this.layers = layersBox({ layer: () => this.drawLayer(), parts: (parts) => this.area.cells.show(parts) });
@@ -108,15 +109,23 @@ class Planner {
     this.paint();
   }
 
-  /** What is out, crew by crew, in the order of a short way. */
+  /** What is out: tours as they were planned, and the rest crew by crew in the order of a short way. */
   tours() {
     const names = this.crews();
+    const left = new Map(this.cells.out.map((query) => [query.query, query]));
+    const planned = this.planned.flatMap(({ queries, line, words }) => {
+      const stops = queries.filter((query) => left.has(query)).map((query) => left.get(query));
+      for (const { query } of stops) left.delete(query);
+      const name = stops[0]?.by ?? "";
+      return stops.length ? [{ name, line, words, colour: crewColour(names, name), cells: stops.map((stop) => stop.cell) }] : [];
+    });
     const byCrew = new Map();
-    for (const { by, cell } of this.cells.out) byCrew.set(by, [...(byCrew.get(by) ?? []), cell]);
-    return [...byCrew].sort(([a], [b]) => a.localeCompare(b)).map(([name, cells]) => {
+    for (const { by, cell } of left.values()) byCrew.set(by, [...(byCrew.get(by) ?? []), cell]);
+    const others = [...byCrew].map(([name, cells]) => {
       const start = this.facts.crews[name] ?? null;
       return { name, start, colour: crewColour(names, name), cells: tour(cells, start, cellsApart) };
     });
+    return [...planned, ...others].sort((a, b) => a.name.localeCompare(b.name));
   }
 
   crews() {
@@ -147,6 +156,7 @@ class Planner {
   async refresh() {
     this.cells = await get(`/campaigns/${this.where}/cells?${this.moment}`);
     if (!this.past) this.time.grow(this.cells.seq);
+    this.planned = this.lattice.onEarth && !this.past ? (await get(`/campaigns/${this.where}/tours`)).tours : [];
     this.paint();
     await this.drawLayer();
     if (!this.past) this.later();
@@ -205,10 +215,18 @@ class Planner {
   }
 }
 
-function tiles(planner, settings) {
-  if (!settings.tiles || !planner.lattice.onEarth) return;
-  L.tileLayer(settings.tiles, { maxZoom: 22, maxNativeZoom: 19 }).addTo(planner.area.map);
-  if (settings.credit) L.control.attribution({ prefix: false }).addAttribution(h("i", {}, settings.credit).innerHTML).addTo(planner.area.map);
+/** What lies under the cells: tiles of a host that the owner chose, or a picture. */
+function background({ lattice, area, where }, settings) {
+  if (settings.tiles && lattice.onEarth) {
+    L.tileLayer(settings.tiles, { maxZoom: 22, maxNativeZoom: 19 }).addTo(area.map);
+  }
+  if (settings.picture) {
+    const [south, west, north, east] = settings.corners ?? lattice.bounds().flat();
+    L.imageOverlay(`/api/v1/campaigns/${where}/photos/${settings.picture}.jpg`, [[south, west], [north, east]], { zIndex: 1 }).addTo(area.map);
+  }
+  if (settings.credit) {
+    L.control.attribution({ prefix: false }).addAttribution(h("i", {}, settings.credit).innerHTML).addTo(area.map);
+  }
 }
 
 async function start() {
@@ -217,7 +235,7 @@ async function start() {
     get("/me"), get(`/campaigns/${where}`), get(`/campaigns/${where}/place`), get(`/campaigns/${where}/page`),
   ]);
   const planner = new Planner(where, me, facts, place);
-  tiles(planner, settings);
+  background(planner, settings);
   planner.listen(facts.seq);
   await planner.refresh();
   planner.time.grow(facts.seq, await planner.panels.log.load(facts.seq));

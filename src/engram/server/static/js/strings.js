@@ -137,6 +137,17 @@ const ENGLISH = {
   nothingOut: "Nothing is out.",
   crewHas: "{name}: {n}",
 
+  planTours: "Plan tours within hours",
+  planToursButton: "Plan and hand out",
+  outingName: "tour",
+  outingBy: "In the name of",
+  howManyCrews: "Crews",
+  cellsEach: "Cells at most",
+  outingStart: "Start and end",
+  hours: "Hours",
+  speed: "Speed",
+  minutesPerVisit: "Minutes at each cell",
+
   // one cell
   cell: "Cell",
   noCell: "Choose a cell on the map, or by its row and column.",
@@ -225,7 +236,12 @@ const ENGLISH = {
   background: "Background",
   tiles: "Address of map tiles",
   tilesHint: "https, with {z}, {x} and {y}. Browsers then ask that host for pictures.",
-  credit: "Whose tiles they are",
+  picture: "A picture under the cells",
+  pictureHint: "Of the whole area, north up; kept with the campaign.",
+  corners: "Its edges: south, west, north, east",
+  cornersHint: "In degrees; empty: those of the area.",
+  noPicture: "No picture",
+  credit: "Whose background it is",
 
   // the crew's page
   online: "Online",
