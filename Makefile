@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo browser test attack storm mutants lint clean
+.PHONY: setup demo browser test attack hostile storm mutants lint clean
 
 setup: $(STAMP)
 
@@ -33,6 +33,9 @@ test: $(STAMP) lint
 N ?= 1000
 attack: $(STAMP)
 	$(BIN)/python tests/attack/attack_run.py --cases $(N)
+
+hostile: $(STAMP)
+	$(BIN)/python tests/hostile/hostile_run.py --out benchmarks/results/hostile.md
 
 KILLS ?= 100
 PG_KILLS ?= 20

@@ -22,6 +22,7 @@ import struct
 import sys
 import tempfile
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -144,8 +145,9 @@ def _judge(words: list[str], verdict: Verdict) -> None:
         verdict.code, verdict.words = code, said.strip()
 
 
-def attack(every: int = 1) -> list[Verdict]:
-    """Run every n-th file (all by default)."""
+def attack(every: int = 1, only: Sequence[int] | None = None) -> list[Verdict]:
+    """Run every n-th file (all by default), or some by number."""
+    chosen = cases()[::every] if only is None else [cases()[i] for i in only]
     home = dict(os.environ)
     with tempfile.TemporaryDirectory(prefix="engram-hostile-") as place:
         root = Path(place).resolve()
@@ -154,7 +156,7 @@ def attack(every: int = 1) -> list[Verdict]:
             database = _furnished(root)
             with socket.create_server(("127.0.0.1", 0)) as server:
                 server.setblocking(False)
-                return [judged(case, root, database, server) for case in cases()[::every]]
+                return [judged(case, root, database, server) for case in chosen]
         finally:
             os.environ.clear()
             os.environ.update(home)

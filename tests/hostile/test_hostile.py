@@ -31,6 +31,14 @@ def test_hostile_files_do_no_harm() -> None:
     assert sum(v.code == 2 for v in verdicts) > 20
 
 
+def test_sidecars_are_left_alone() -> None:
+    """Rasters among files that a library would look for, and names it would take apart."""
+    baited = [i for i, case in enumerate(cases()) if case.beside and case.name.endswith("tif")]
+    verdicts = hostile_run.attack(only=baited)
+    assert len(verdicts) == 6
+    assert [v.fault for v in verdicts] == [""] * 6
+
+
 def test_the_run_notices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "trap").mkdir()
     (tmp_path / "trap" / "secret.txt").write_text("bait")

@@ -253,8 +253,9 @@ def peek(
     as_json: Json = False,
 ) -> None:
     """Look at the cells that would be handed out; nothing is reserved."""
-    place = None if start is None else cell_of(start, "--from")
-    picks = opened(name, db).peek(n, by=by, rank=rank, start=place)
+    campaign = opened(name, db)
+    place = None if start is None else start_cell(campaign, start)
+    picks = campaign.peek(n, by=by, rank=rank, start=place)
     from engram.campaign import NextCell
 
     rows = [NextCell.looked_at(pick).to_dict() for pick in picks]

@@ -49,11 +49,12 @@ class Area:
         """The area in a sentence."""
         grid, side = self.grid, Place(self.grid).side
         opened = len(grid.open_cells)
-        size = grid.n_cells * side**2 / 1e6
+        km2 = grid.n_cells * side**2 / 1e6
+        size = f"{km2:,.3g}" if km2 < 1000 else f"{km2:,.0f}"
         seen = "" if budget is None else f"; {budget:g} visits see {budget / opened:.1%}"
         return (
             f"{grid.n_cells:,} cells of {shown_side(side)} in {crs_words(str(grid.crs))}, "
-            f"{opened:,} open, {size:,.3g} km2{seen}".replace("%", " %")
+            f"{opened:,} open, {size} km2{seen}".replace("%", " %")
         )
 
 

@@ -108,7 +108,10 @@ def crs_words(name: str) -> str:
     around = re.match(r"\+proj=laea \+lat_0=(\S+) \+lon_0=(\S+) ", name)
     if around:
         return f"an equal-area map around {around[1]}, {around[2]}"
-    return name if len(name) < 40 else f"{CRS.from_user_input(name).name}"
+    if len(name) < 40:
+        return name
+    known = CRS.from_user_input(name).name
+    return "a map of its own" if known == "unknown" else known
 
 
 @lru_cache(maxsize=64)

@@ -27,7 +27,7 @@ def read_layer(path: Path, layer: str) -> tuple[str, list[bytes], list[dict[str,
     with path.open("rb") as file:
         if file.read(len(DATABASE)) != DATABASE:
             raise InputError(f"{path} is not a GeoPackage; save it again")
-    connection = sqlite3.connect(f"file:{quote(str(path.resolve()))}?immutable=1", uri=True)
+    connection = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1", uri=True)
     looks = iter(range(PATIENCE))
     connection.set_progress_handler(lambda: next(looks, None) is None, STEPS)
     try:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import math
+import tempfile
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+import tifffile
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pyproj import CRS
@@ -25,6 +30,7 @@ from engram.geo.crs import (
     named_crs,
 )
 from engram.geo.place import Place
+from engram.geo.rasters import geotiff_of, on_cells
 from engram.grid import Grid
 
 CODES = (
@@ -96,6 +102,33 @@ def test_cells_have_the_area_they_claim(lon: float, lat: float, size: float) -> 
         corners = Place(grid).degrees(*Place(grid).xy([0, 0, 1, 1], [0, 1, 1, 0]))
         area = abs(GEOD.polygon_area_perimeter(corners[1], corners[0])[0])
         assert abs(area / 1e4 - 1) <= TRUE_AREA + 2e-5, crs_name(crs)
+
+
+@settings(max_examples=12)
+@given(
+    code=st.sampled_from(CODES),
+    u=unit,
+    v=unit,
+    angle=st.sampled_from((0.0, 0.0, 0.3, 2.0)),
+    seed=st.integers(0, 99),
+)
+def test_written_rasters_are_read_back_equal(
+    code: int, u: float, v: float, angle: float, seed: int
+) -> None:
+    crs = CRS.from_epsg(code)
+    x, y = (float(a) for a in moved(CRS.from_epsg(4326), crs, *spot(crs, u, v)))
+    grid = turned(x, y, 0.01 if crs.is_geographic else 500.0, angle, (1, 1))
+    place = Place(replace(grid, crs=f"EPSG:{code}"))
+    values = np.random.default_rng(seed).normal(size=grid.n_cells).astype(np.float32)
+    values[seed % grid.n_cells] = np.nan
+    data = geotiff_of(place, {"one": values.astype(float), "two": -values.astype(float)})
+    read = tifffile.imread(io.BytesIO(data))
+    assert np.array_equal(read[..., 0].ravel(), values, equal_nan=True)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.tif"
+        path.write_bytes(data)
+        back = on_cells(path, place, "two")
+    assert np.allclose(back.values, -values, equal_nan=True)
 
 
 def test_edges_nearest_cells_and_other_ends_of_the_world() -> None:
