@@ -39,6 +39,8 @@ EXPECTED = 0.2
 """p_0."""
 SURE = 100.0
 """Bayes factor at which reports that may be false alarms settle a cell as target."""
+OLDEST = 1e-6
+"""The least that an old visit counts."""
 BOUNDS = (0.005, 0.98)
 """What everything but its own reports may say of a cell at most: no model is surer."""
 _STEPS = np.linspace(0.005, 0.995, 199)
@@ -108,6 +110,14 @@ class Detection:
             math.log((1 - self.chance) / (1 - self.false_alarm)) if self.chance < 1 else -math.inf
         )
 
+    def aged(self, weight: float) -> Detection:
+        """What an old visit is worth: the cell is as it was then with the probability ``weight``,
+        otherwise it is as any other, of which such visits report the share d p_0 + f (1 - p_0)."""
+        weight = max(weight, OLDEST)
+        usual = float(self.reported(EXPECTED))
+        d, f = (weight * v + (1 - weight) * usual for v in (self.chance, self.false_alarm))
+        return Detection(d, f)
+
     def to_dict(self) -> dict[str, float | str]:
         """As JSON; ``Detection.read(**d)`` reads it."""
         return {"chance": self.written, "false_alarm": self.false_alarm}
@@ -139,6 +149,11 @@ def after(probability: ArrayLike, log_odds: ArrayLike) -> Array:
     down = p * less / np.maximum(p * less + 1 - p, np.finfo(float).tiny)
     up = p / np.maximum(p + (1 - p) * less, np.finfo(float).tiny)
     return np.asarray(np.where(odds < 0, down, np.where(odds > 0, up, p)), np.float64)
+
+
+def settles(log_odds: float) -> bool:
+    """Whether reports worth these log-odds settle a cell."""
+    return log_odds == -math.inf or log_odds >= math.log(SURE)
 
 
 def doubtful(log_odds: Array) -> NDArray[np.bool_]:

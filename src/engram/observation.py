@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from engram.detection import PERFECT, SURE, Detection, doubtful, noise_of
+from engram.detection import PERFECT, Detection, doubtful, noise_of, settles
 from engram.errors import InputError, shown
 from engram.grid import Cell, Grid
 
@@ -172,7 +172,7 @@ class Observations:
         own = (item.detection or self.detection).at_first
         known = self._evidence.get(index, 0.0) + own.log_odds(item.outcome > 0)
         self._evidence[index] = known
-        self.settled[index] = known == -np.inf or known >= np.log(SURE)
+        self.settled[index] = settles(known)
         self.items.append(item)
 
     def open_after(self, visits: Iterable[Observation]) -> bool:
@@ -240,10 +240,9 @@ class Observations:
     @property
     def found(self) -> int:
         """Cells in which target was found; settled ones where it may be a false alarm."""
-        cells = {o.cell for o in self.items if o.outcome > 0}
-        if any(self.detection_of(o).false_alarm for o in self.items):
-            cells = {cell for cell in cells if self.settled[self.grid.index(cell)]}
-        return len(cells)
+        finds = [o for o in self.items if o.outcome > 0]
+        sure = {o.cell for o in finds if not self.detection_of(o).false_alarm}
+        return len(sure | {o.cell for o in finds if self.settled[self.grid.index(o.cell)]})
 
     @property
     def cells(self) -> list[Cell]:

@@ -271,3 +271,17 @@ def test_repeated_visits_teach_the_chance() -> None:
                 break
     d = learnt_chance(np.array(cells), np.array(found), np.array(p), 0.0)
     assert 0.33 < d < 0.47
+
+
+# -- old visits ----------------------------------------------------------------------------------
+
+
+@given(st.floats(0.3, 1.0), st.floats(0.0, 0.25), st.floats(0.0, 1.0))
+def test_an_old_visit_says_less(d: float, f: float, weight: float) -> None:
+    seen = Detection(d, f)
+    old = seen.aged(weight)
+    assert old.false_alarm + (1 - weight) + f > 0
+    assert old.false_alarm < old.chance
+    for found in (True, False):
+        assert abs(old.log_odds(found)) <= abs(seen.log_odds(found)) + 1e-9
+    assert Detection(d).aged(1.0) == Detection(d)

@@ -14,6 +14,7 @@ from engram.campaign.fitness import Fitness
 from engram.campaign.model import Query
 from engram.campaign.prospect import Prospect
 from engram.campaign.remaining import Remaining
+from engram.detection import Detection
 from engram.grid import Cell
 from engram.layered import Effect
 from engram.policies.base import Suggestion
@@ -207,6 +208,33 @@ class Exported(Plain):
 
 
 @dataclass(frozen=True)
+class Trust:
+    """How far visits can be trusted, as it is believed now; ``again``: cells that were visited and
+    may still hold target."""
+
+    detection: Detection
+    again: int
+    expected: float
+
+    def to_dict(self) -> dict[str, Any]:
+        seen = self.detection
+        learnt = ", learnt from the visits" if seen.learnt else ""
+        alarm = f", false alarms {seen.false_alarm:.0%}" if seen.false_alarm else ""
+        words = (
+            f"a visit finds a target that is there with {seen.chance:.0%}{learnt}{alarm}; "
+            f"{self.again} visited cell(s) may still hold about {self.expected:.1f}"
+        )
+        return {
+            "chance": round(seen.chance, 4),
+            "false_alarm": seen.false_alarm,
+            "learnt": seen.learnt,
+            "visited_and_open": self.again,
+            "expected_missed": round(self.expected, 3),
+            "words": words,
+        }
+
+
+@dataclass(frozen=True)
 class Status:
     """Where a campaign stands.
 
@@ -216,6 +244,7 @@ class Status:
     remaining                    : target cells nobody has found yet
     remaining_by_policy          : the sum of the policy's corrected chances
     layers                       : what they do to the odds of target, the strongest first
+    detection                    : what visits may miss, where they may
     prospect, next               : finds that all measurements left, and the next few, would bring
     """
 
@@ -240,6 +269,7 @@ class Status:
     advice: Advice
     prior_fitness: Fitness
     layers: list[Effect] = field(default_factory=list)
+    detection: Trust | None = None
 
     def to_dict(self) -> dict[str, Any]:
         facts: dict[str, Any] = {}
@@ -248,6 +278,8 @@ class Status:
                 left = value.to_dict()
                 chance = left.pop("chance")
                 facts |= {"remaining": left, "chance_remaining": chance}
+            elif name == "detection":
+                facts |= {} if value is None else {"detection": value.to_dict()}
             elif name == "layers":
                 if value:
                     facts["layers"] = [effect.to_dict() for effect in value]

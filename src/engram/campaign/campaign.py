@@ -35,6 +35,7 @@ from engram.campaign.model import (
     check_length,
 )
 from engram.campaign.state import State
+from engram.detection import Detection, settles
 from engram.errors import (
     ConflictError,
     ExhaustedError,
@@ -43,6 +44,7 @@ from engram.errors import (
 )
 from engram.grid import Cell, Grid
 from engram.observation import Observation
+from engram.policies import takes_detection
 
 RETRY_AFTER = 24 * 3600.0
 """Seconds after which a cell that could not be reached is tried again, unless told otherwise."""
@@ -60,17 +62,42 @@ class Campaign(Asking):
         content: ArrayLike | None = None,
         *,
         noise: float = 0.0,
+        detection: float | None = None,
+        false_alarm: float | None = None,
         by: str = "",
         key: str | None = None,
     ) -> Told:
         """Record one measurement, whether the cell was asked for or not.
 
-        ``content`` may be left out for one-channel areas: the outcome stands for it.
+        ``content`` may be left out for one-channel areas: the outcome stands for it. ``detection``
+        and ``false_alarm`` say how far this visit can be trusted (default: the campaign's).
         """
+        seen = self.seen_by(detection, false_alarm)
         if content is None:
             content = default_content(self.grid, outcome)
-        observation = Observation.checked(self.grid, cell, content, outcome, noise)
+        observation = Observation.checked(self.grid, cell, content, outcome, noise, seen)
         return self.tell_many([observation], by=by, key=key)
+
+    def seen_by(self, detection: float | None, false_alarm: float | None) -> Detection | None:
+        """How far a visit can be trusted that says so itself; None where it does not."""
+        if detection is None and false_alarm is None:
+            return None
+        spec = self.state.spec
+        usual = spec.detection
+        own = Detection.read(
+            usual.written if detection is None else detection,
+            usual.false_alarm if false_alarm is None else false_alarm,
+        )
+        if not own.perfect and (spec.preset == "paper" or not takes_detection(spec.policy)):
+            raise InputError(
+                f"policy {spec.policy!r} (preset {spec.preset}) takes every visit for the truth "
+                f"({own}); leave it out, or create a campaign with em-ptdm or gp"
+            )
+        if own.learnt:
+            raise InputError(
+                "detection='learn' is said when the campaign is created; give this visit a number"
+            )
+        return own
 
     def tell_file(self, path: Path, *, by: str = "", key: str | None = None, **place: Any) -> Told:
         """Record the measurements of a file, all of them or none; see ``telling.tell_file``."""
@@ -97,27 +124,29 @@ class Campaign(Asking):
         if not observations:
             raise InputError("there is no measurement to tell")
         names = labels or [""] * len(observations)
-        items = tuple(
-            replace(
-                Measured.told(
-                    Observation.checked(self.grid, o.cell, o.content, o.outcome, o.noise)
-                ),
-                more={"facts": beside} if beside else {},
+        told = (
+            Measured.told(
+                Observation.checked(self.grid, o.cell, o.content, o.outcome, o.noise, o.detection)
             )
-            for o, beside in zip(observations, facts or [{}] * len(observations), strict=True)
+            for o in observations
+        )
+        items = tuple(
+            replace(item, more={**item.more, **({"facts": beside} if beside else {})})
+            for item, beside in zip(told, facts or [{}] * len(observations), strict=True)
         )
         origin: dict[str, Any] = {"source": source} if source else {}
         request = origin or {"items": [item.plain() for item in items]}
 
         def prepare(state: State, at: float) -> Entry:
-            seen: set[int] = set()
+            seen: dict[int, float] = {}
             left = state.budget_left(at)
             queries = []
             out = set(state.pending(at))
             for observation, label in zip(observations, names, strict=True):
-                index = _check_tell(state, observation.cell, seen, label)
+                index = _check_tell(state, observation, seen, label)
                 if observation.cell not in out:
                     left -= state.spec.cost_of(index)
+                out.discard(observation.cell)
                 if left < -SLACK:
                     raise ExhaustedError(
                         f"{label}cell {_show(observation.cell)}: no budget left for a cell that is "
@@ -126,7 +155,6 @@ class Campaign(Asking):
                     )
                 asked = [q.query for q in state.queries_of(observation.cell) if q.state == "asked"]
                 queries.append(asked[-1] if asked else None)
-                seen.add(index)
             return Entry(Tell(items, queries, more=origin))
 
         return Told(**vars(self._request("tell", by, key, request, prepare)))
@@ -161,7 +189,7 @@ class Campaign(Asking):
         body = Fail(target, query, retry, reason)
 
         def prepare(state: State, at: float) -> Entry:
-            if state.grid.index(cell) in state.measurements:
+            if state.is_settled(state.grid.index(cell)):
                 raise ConflictError(
                     f"cell {_show(cell)} was measured; retract the measurement instead"
                 )
@@ -182,7 +210,7 @@ class Campaign(Asking):
         by: str = "",
         key: str | None = None,
     ) -> Receipt:
-        """Replace values of a measurement; the old ones stay in the log."""
+        """Replace values of the latest measurement of a cell; the old ones stay in the log."""
         if outcome is None and content is None and noise is None:
             raise InputError("nothing to correct: give an outcome, a content or a noise")
         change: dict[str, Any] = {"outcome": outcome, "noise": noise}
@@ -201,6 +229,7 @@ class Campaign(Asking):
                 _corrected_content(state.grid, old, content, outcome),
                 value,
                 old.noise if noise is None else noise,
+                old.detection,
             )
             return Entry(Correct(target, change, reason, Measured.told(old), Measured.told(new)))
 
@@ -209,7 +238,8 @@ class Campaign(Asking):
     def retract(
         self, cell: Cell, *, reason: str = "", by: str = "", key: str | None = None
     ) -> Receipt:
-        """Withdraw a measurement; it stays in the log and its budget is given back."""
+        """Withdraw the latest measurement of a cell; it stays in the log and its budget is given
+        back."""
         target = (int(cell[0]), int(cell[1]))
         request = {"cell": list(target), "reason": reason}
 
@@ -228,7 +258,7 @@ class Campaign(Asking):
             index = state.grid.index(cell)
             if state.is_closed(index):
                 raise ConflictError(f"cell {_show(cell)} is closed already")
-            if index in state.measurements:
+            if state.is_settled(index):
                 raise ConflictError(f"cell {_show(cell)} was measured; there is nothing to close")
             if cell in state.pending(at):
                 raise ConflictError(f"cell {_show(cell)} is out; mark it failed (never) instead")
@@ -297,14 +327,17 @@ def _measured(state: State, cell: Cell) -> Measurement:
     return found
 
 
-def _check_tell(state: State, cell: Cell, seen: set[int], label: str) -> int:
-    index = state.grid.index(cell)
-    if index in state.measurements:
+def _check_tell(state: State, told: Observation, seen: dict[int, float], label: str) -> int:
+    """Index of a cell that may be told; ``seen`` is what visits told with it are worth so far."""
+    cell, index = told.cell, state.grid.index(told.cell)
+    if state.is_settled(index):
         raise ConflictError(f"{label}cell {_show(cell)} was measured already; correct it instead")
-    if index in seen:
+    if index in seen and settles(seen[index]):
         raise InputError(f"{label}cell {_show(cell)} is given twice")
     if state.is_closed(index):
         raise ConflictError(f"{label}cell {_show(cell)} is closed; open it first")
+    before = seen.get(index, state.worth_of(index))
+    seen[index] = before + state.worth_of_report(told)
     return index
 
 

@@ -89,7 +89,8 @@ class _Process:
             self._cells.append(self._grid.index(item.cell))
             self._values.append(item.outcome)
         return [
-            log_likelihood(float(o.outcome > 0), p) for o, p in zip(group, chances, strict=True)
+            log_likelihood(float(o.outcome > 0), o.reported(p))
+            for o, p in zip(group, chances, strict=True)
         ]
 
     def _mean(self, item: Observation, values: Array) -> float:

@@ -52,8 +52,7 @@ def finds(campaign: Campaign) -> list[Point]:
         else:
             state.apply([event])
         if event.kind in ("create", "tell", "correct", "retract"):
-            found = sum(o.outcome > 0 for o in state.observations)
-            points.append(Point(event.seq, len(state.measurements), found))
+            points.append(Point(event.seq, len(state.visits), state.found))
     return points
 
 

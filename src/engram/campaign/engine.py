@@ -91,6 +91,7 @@ class Engine:
             memory=self._prior,
             preset=spec.preset,
             layers=spec.layers,
+            detection=spec.detection,
             **spec.options,
         )
 
@@ -105,7 +106,8 @@ class Engine:
             loaded = self.artifacts.load(keys[position])
             if loaded is not None:
                 groups = state.groups()[:position]
-                observations = Observations(state.grid, (o for g in groups for o in g))
+                told = (o for group in groups for o in group)
+                observations = Observations(state.grid, told, state.spec.detection)
                 _restore(policy, observations, *loaded)
                 return policy, position
             known = known[:position]

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Self, get_args
 import numpy as np
 
 from engram.campaign.model import Spec, canonical, digest
+from engram.detection import Detection
 from engram.errors import DamagedError, InputError, NewerError
 from engram.grid import Cell, Grid
 from engram.observation import Observation
@@ -68,7 +69,10 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Measured(Part):
-    """A measurement. ``content``: the values of the cell's pixels, channel by channel."""
+    """A measurement. ``content``: the values of the cell's pixels, channel by channel.
+
+    A visit that says itself how far it can be trusted has a further ``detection``.
+    """
 
     reads: ClassVar[Reads] = {"cell": _cell}
     cell: Cell
@@ -80,11 +84,15 @@ class Measured(Part):
     def told(cls, observation: Observation) -> Measured:
         """Of an observation; float32 contents survive the round trip exactly."""
         content = [float(str(v)) for v in observation.content.ravel()]
-        return cls(observation.cell, observation.outcome, content, observation.noise)
+        seen = observation.detection
+        more = {} if seen is None else {"detection": seen.to_dict()}
+        return cls(observation.cell, observation.outcome, content, observation.noise, more=more)
 
     def observation(self, grid: Grid) -> Observation:
         content = np.array(self.content, np.float32).reshape(grid.content_shape)
-        return Observation(self.cell, content, float(self.outcome), float(self.noise))
+        seen = self.more.get("detection")
+        detection = None if seen is None else Detection.read(**seen)
+        return Observation(self.cell, content, float(self.outcome), float(self.noise), detection)
 
 
 MEASURED = Measured.__match_args__

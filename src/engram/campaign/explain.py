@@ -66,8 +66,8 @@ def describe(
     common = {
         "policy": state.spec.policy,
         "prior": state.spec.prior,
-        "measured": len(state.measurements),
-        "found": sum(o.outcome > 0 for o in state.observations),
+        "measured": len(state.visits),
+        "found": state.found,
         "ranked_by": wish.rank,
         "candidates": len(order),
         "out": [list(cell) for cell in state.pending(at)],

@@ -69,7 +69,9 @@ def in_words(event: Event) -> str:
     match body:
         case Create():
             spec = body.spec
-            return f"{spec.policy}, budget {spec.budget:g} {spec.budget_kind}, seed {spec.seed}"
+            seen = "" if spec.detection.perfect else f", {spec.detection}"
+            words = f"{spec.policy}, budget {spec.budget:g} {spec.budget_kind}, seed {spec.seed}"
+            return words + seen
         case Ask():
             return ", ".join(f"query {q.query} at {at(q.cell)}" for q in body.queries)
         case Tell():
@@ -139,11 +141,14 @@ def _as_csv(campaign: Campaign) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     places = _coordinates(campaign)
-    writer.writerow(["row", "col", "outcome", "noise", *values, *places])
-    for i, o in enumerate(campaign.state.observations):
+    visits = campaign.state.observations
+    said = ["detection", "false_alarm"] if any(o.detection for o in visits) else []
+    writer.writerow(["row", "col", "outcome", "noise", *values, *said, *places])
+    for i, o in enumerate(visits):
+        own = [o.detection.chance, o.detection.false_alarm] if o.detection else ["", ""]
         where = [column[i] for column in places.values()]
         content = (str(v) for v in o.content.ravel())
-        writer.writerow([*o.cell, o.outcome, o.noise, *content, *where])
+        writer.writerow([*o.cell, o.outcome, o.noise, *content, *own[: len(said)], *where])
     return text.getvalue()
 
 

@@ -18,7 +18,7 @@ from engram.grid import Grid
 IMAGES = (".png", ".tif", ".tiff", ".bmp", ".pgm", ".jpg", ".jpeg")
 _JSON_FIELDS = (
     *("row", "col", "cell", "latitude", "longitude", "x", "y", "outcome", "count"),
-    *("value", "content", "noise", "by", "date", "note"),
+    *("value", "content", "noise", "detection", "false_alarm", "by", "date", "note"),
 )
 
 
@@ -145,7 +145,8 @@ def json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def npz_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Measurements of an .npz file, each with where it stands."""
     arrays = read_arrays(path, ("cells", "outcomes"))
-    unknown = sorted(set(arrays) - {"cells", "outcomes", "contents", "noise"})
+    more = ("noise", "detection", "false_alarm")
+    unknown = sorted(set(arrays) - {"cells", "outcomes", "contents", *more})
     if unknown:
         raise InputError(f"{path}: array {unknown[0]!r} is unknown")
     count = arrays["outcomes"].size
@@ -154,7 +155,7 @@ def npz_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         if array.shape != shape:
             raise InputError(
                 f"{path}: array {name!r} has shape {array.shape}; give outcomes (n,), cells (n, 2),"
-                " contents (n, C, h, w) and noise (n,) with the same n"
+                " contents (n, C, h, w) and noise, detection, false_alarm (n,) with the same n"
             )
         if count:
             check_numbers(array, f"{path}: array {name!r}")
@@ -165,6 +166,5 @@ def npz_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         }
         if "contents" in arrays:
             row["content"] = arrays["contents"][i]
-        if "noise" in arrays:
-            row["noise"] = arrays["noise"][i]
+        row |= {name: arrays[name][i] for name in more if name in arrays}
         yield f"entry {i}", row

@@ -137,6 +137,11 @@ def _read(campaign: Campaign, other: str | Path) -> tuple[list[Event], list[Any]
             f"{other}: its campaign {campaign.name!r} is another one, not a copy of this; tell its "
             "measurements instead (export as .csv, tell --file)"
         )
+    if any(State.replay(log).doubted for log in (campaign.events, theirs)):
+        raise InputError(
+            f"{other}: visits of campaign {campaign.name!r} may miss a target; such copies are not "
+            "merged: tell the other's measurements instead (export as .csv, tell --file)"
+        )
     base = _common(campaign.events, theirs)
     kept: list[Any] = []
     for event in theirs[base:]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from engram.detection import PERFECT, Detection
 from engram.errors import (
     ConflictError,
     DamagedError,
@@ -37,7 +38,12 @@ PLACE = ("sides", "transform", "crs")
 """Facts of a grid that stand in the log only where they are given."""
 
 
-UNSAID: tuple[tuple[str, Any], ...] = (("area", {}), ("rules", 1), ("layers", None))
+UNSAID: tuple[tuple[str, Any], ...] = (
+    ("area", {}),
+    ("rules", 1),
+    ("layers", None),
+    ("detection", PERFECT),
+)
 """Terms that stand in the log only where they are something else."""
 
 
@@ -109,6 +115,7 @@ class Spec:
     version     : of engram, when the campaign was created
     rules       : how cells are chosen (``RULES``)
     layers      : what was known of every cell beforehand; all of it stands in the log
+    detection   : how far a visit can be trusted that does not say so itself
     area        : facts of the real place the grid was made of (``geo.area``); none without one
     """
 
@@ -130,6 +137,7 @@ class Spec:
     area: dict[str, Any] = field(default_factory=dict)
     layers: Layers | None = None
     rules: int = 1
+    detection: Detection = PERFECT
 
     def __post_init__(self) -> None:
         if self.budget_kind not in BUDGETS:
@@ -162,6 +170,8 @@ class Spec:
         }
         if self.layers is not None:
             plain["layers"] = {"sha256": self.layers.sha256, **self.layers.to_dict()}
+        if not self.detection.perfect:
+            plain["detection"] = self.detection.to_dict()
         return {
             **plain,
             "format": FORMAT,
@@ -190,6 +200,8 @@ class Spec:
         more = {name: terms.pop(name) for name in terms.keys() - known}
         terms["grid"] = _grid_from_dict(terms["grid"])
         terms["crews"] = {name: (int(r), int(c)) for name, (r, c) in terms["crews"].items()}
+        if "detection" in terms:
+            terms["detection"] = Detection.read(**terms["detection"])
         if "layers" in terms:
             terms["layers"] = _layers_from_dict(terms["layers"], terms["grid"])
         return cls(**terms), more
@@ -330,10 +342,14 @@ class Query:
 
 @dataclass(frozen=True)
 class Measurement:
-    """A measurement in force: the observation and where in the log it stands."""
+    """A measurement in force: the observation and where in the log it stands.
+
+    place : which it is of those that were told together
+    """
 
     seq: int
     observation: Observation
     who: str
     at: float
     query: int | None
+    place: int = 0

@@ -94,7 +94,17 @@ def prospect(seen: Evidence, left: Array, count: int, *, level: float = 0.8) -> 
 
     left : (m + 1,) probabilities of 0, ..., m targets among the m searchable cells
     """
-    return Prospect(finds(seen, left, count), level)
+    masses = finds(seen, left, count)
+    return Prospect(masses if seen.chance == 1 else seen_of(masses, seen.chance), level)
+
+
+def seen_of(masses: Array, chance: float) -> Array:
+    """(n + 1,) probabilities of finds where each target is found with this chance only."""
+    n = len(masses) - 1
+    there, found = np.arange(n + 1.0)[:, None], np.arange(n + 1.0)
+    logs = log_choose(there, np.minimum(found, there)) + found * np.log(chance)
+    logs = logs + np.maximum(there - found, 0) * np.log1p(-chance)
+    return np.asarray(masses @ np.where(found <= there, np.exp(logs), 0.0))
 
 
 def finds(seen: Evidence, left: Array, count: int) -> Array:

@@ -21,7 +21,7 @@ show. A share ``INSURANCE`` of the distribution stays with kriging: areas may be
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,9 @@ from numpy.typing import NDArray
 from engram.campaign.coefficients import CONCENTRATION, SHARE
 from engram.campaign.correction import corrected
 from engram.campaign.kriging import moments
+from engram.detection import doubtful
 from engram.grid import Grid
+from engram.observation import Observations
 
 Array = NDArray[np.float64]
 
@@ -66,9 +68,11 @@ class Evidence:
     """What a search has measured and what its policy believes.
 
     searchable  : (n_cells,) cells that can still be measured
-    cells, hits : (n,) measured cells in order, and 1 where target was found
+    cells, hits : (n,) measured cells in order, and 1 where target was found; where it may have been
+        missed, the policy's chance that it was
     forecast    : (n,) the policy's chance of target of each, before it was measured
     probability : (n_cells,) its chances now
+    chance      : that a visit finds a target that is there
     """
 
     grid: Grid
@@ -77,6 +81,33 @@ class Evidence:
     hits: Array
     forecast: Array
     probability: Array
+    chance: float = 1.0
+
+    @classmethod
+    def of(
+        cls,
+        seen: Observations,
+        searchable: NDArray[np.bool_],
+        forecast: Array,
+        probability: Array,
+    ) -> Evidence:
+        """Of visits: each cell once, with the forecast before its first visit."""
+        index, hits = seen.indices, (seen.outcomes > 0).astype(float)
+        odds = seen.log_odds
+        if not doubtful(odds).any():
+            return cls(seen.grid, searchable, index, hits, forecast, probability)
+        first = np.sort(np.unique(index, return_index=True)[1])
+        cells = index[first]
+        hits = np.where(doubtful(odds[cells]), probability[cells], odds[cells] > 0)
+        chance = seen.detection.chance
+        return cls(seen.grid, searchable, cells, hits, forecast[first], probability, chance)
+
+    @property
+    def unsure(self) -> NDArray[np.bool_]:
+        """(n_cells,) cells that were visited and may still hold target."""
+        visited = np.zeros(self.grid.n_cells, bool)
+        visited[self.cells] = True
+        return self.searchable & visited
 
 
 def features(seen: Evidence, kriged_moments: tuple[float, float]) -> dict[str, float]:
@@ -118,7 +149,7 @@ def _groups(seen: Evidence) -> int:
     from scipy.ndimage import label
 
     found = np.zeros((seen.grid.rows, seen.grid.cols), bool)
-    found.flat[seen.cells[seen.hits > 0]] = True
+    found.flat[seen.cells[seen.hits > 0.5]] = True
     return int(label(found, np.ones((3, 3)))[1])
 
 
@@ -150,7 +181,15 @@ def is_led(seen: Evidence) -> bool:
 
 
 def distribution(seen: Evidence) -> Array:
-    """(m + 1,) probabilities of 0, ..., m targets among the m searchable cells."""
+    """(m + 1,) probabilities of 0, ..., m targets among the m searchable cells.
+
+    Cells that were visited and may hold a target that was missed add theirs, each by itself with
+    the policy's chance.
+    """
+    unsure = seen.unsure
+    if unsure.any():
+        never = distribution(replace(seen, searchable=seen.searchable & ~unsure))
+        return np.asarray(np.convolve(never, poisson_binomial(seen.probability[unsure])))
     m = int(seen.searchable.sum())
     if m == 0:
         return np.ones(1)
@@ -158,6 +197,14 @@ def distribution(seen: Evidence) -> Array:
     masses = _normal(m, *kriged)
     if is_led(seen):
         masses = INSURANCE * masses + (1 - INSURANCE) * _led(m, features(seen, kriged))
+    return masses
+
+
+def poisson_binomial(chances: Array) -> Array:
+    """(k + 1,) probabilities of 0, ..., k targets in k cells with these chances."""
+    masses = np.ones(1)
+    for p in chances:
+        masses = np.convolve(masses, [1 - p, p])
     return masses
 
 

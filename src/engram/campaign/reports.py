@@ -23,6 +23,7 @@ from engram.campaign.files import (
     npz_rows,
     plain_array,
 )
+from engram.detection import PERFECT, Detection
 from engram.errors import InputError, shown
 from engram.grid import Cell, Grid
 from engram.observation import Observation
@@ -39,6 +40,8 @@ NAMES: dict[str, tuple[str, ...]] = {
     "count": ("count", "individualcount", "number", "individuals", "howmany"),
     "value": ("value",),
     "noise": ("noise",),
+    "detection": ("detection", "detectionchance", "detectability"),
+    "false_alarm": ("falsealarm",),
     "by": ("by", "crew", "observer", "who", "recordedby"),
     "date": ("date", "time", "datetime", "when", "observedon", "eventdate"),
     "note": ("note", "notes", "comment", "comments", "remark", "remarks", "desc", "description"),
@@ -46,6 +49,7 @@ NAMES: dict[str, tuple[str, ...]] = {
 """Field -> names of columns that mean it, in lower case without punctuation."""
 FOUND = {**WORDS, "found": True, "none": False, "nothing": False, "not found": False}
 """Words for an outcome."""
+TRUST = ("detection", "false_alarm")
 TABLES = (".csv", ".tsv", ".txt")
 LONGEST_NOTE = 2000
 """Characters of what is kept beside a measurement."""
@@ -59,6 +63,7 @@ class Report:
     cell  : its cell; None where a place is given instead
     place : ('degrees', latitude, longitude) or ('map', x, y)
     value : values of the content, or None; ``content`` the whole of it
+    detection, false_alarm : how far this visit can be trusted, or None
     facts : what else was written, for the log
     """
 
@@ -70,6 +75,20 @@ class Report:
     content: Any = None
     noise: float = 0.0
     facts: dict[str, Any] = field(default_factory=dict)
+    detection: float | None = None
+    false_alarm: float | None = None
+
+    def seen_by(self, usual: Detection) -> Detection | None:
+        """How far it can be trusted, where it says so itself; ``usual`` fills what is left out."""
+        if self.detection is None and self.false_alarm is None:
+            return None
+        try:
+            return Detection.read(
+                usual.chance if self.detection is None else self.detection,
+                usual.false_alarm if self.false_alarm is None else self.false_alarm,
+            )
+        except InputError as error:
+            raise InputError(f"{self.label}{error}") from error
 
     def observation(self, grid: Grid, cell: Cell) -> Observation:
         """The measurement of a cell."""
@@ -80,7 +99,8 @@ class Report:
                 content = content_from_values(grid, self.value)
             else:
                 content = default_content(grid, self.outcome)
-            return Observation.checked(grid, cell, content, self.outcome, self.noise)
+            seen = self.seen_by(PERFECT)
+            return Observation.checked(grid, cell, content, self.outcome, self.noise, seen)
         except InputError as error:
             raise InputError(f"{self.label}{error}") from error
 
@@ -90,7 +110,7 @@ def read_reports(path: Path) -> list[Report]:
 
     Tables : columns in any order and case, with commas, semicolons or tabs between them: row and
         col, or latitude and longitude, or x and y; outcome (0 to 1, or yes and no) or count;
-        optionally value, or value_0, value_1, ...; noise; by, date, note
+        optionally value, or value_0, value_1, ...; noise; detection, false_alarm; by, date, note
     JSON   : a list of objects with cell [row, col], outcome; optionally content or value; noise
     NPZ    : arrays cells (n, 2), outcomes (n,); optionally contents (n, C, h, w), noise (n,)
     """
@@ -129,12 +149,18 @@ def report_of(row: Mapping[str, Any], label: str) -> Report:
         row.get("content"),
         _number(row.get("noise", 0.0), "noise", label),
         facts,
+        *(_given(row.get(name), name, label) for name in ("detection", "false_alarm")),
     )
+
+
+def _given(value: Any, name: str, label: str) -> float | None:
+    return None if value in (None, "") else _number(value, name, label)
 
 
 def _kept(row: Mapping[str, Any]) -> list[str]:
     """Names of what is kept beside the measurement."""
     used = {"row", "col", "cell", "x", "y", "outcome", "value", "content", "noise"}
+    used |= {"detection", "false_alarm"}
     return [n for n, v in row.items() if n not in used and v not in (None, "")]
 
 
@@ -202,7 +228,7 @@ def _table_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             raise InputError(
                 f"{path.name}, line 1: {fault}; give row and col (or latitude and longitude, or x "
                 "and y), and outcome (or count); optionally value (or value_0, value_1, ...), "
-                f"noise, by, date, note; the line reads {shown(first)}"
+                f"noise, detection, false_alarm, by, date, note; the line reads {shown(first)}"
             )
         for raw in reader:
             where = f"line {reader.line_num}"
@@ -236,7 +262,7 @@ def field_of(name: str) -> str:
 
 def _plain(text: str, name: str, mark: str) -> str:
     """A value; in tables without commas between columns, one in a number is a decimal point."""
-    numeric = name in ("latitude", "longitude", "x", "y", "outcome", "noise", "count") or (
+    numeric = name in ("latitude", "longitude", "x", "y", "outcome", "noise", "count", *TRUST) or (
         name.startswith("value")
     )
     return text.replace(",", ".") if mark != "," and numeric and text.count(",") == 1 else text

@@ -24,9 +24,10 @@ from engram.campaign.events import Event
 from engram.campaign.model import Measurement, Query, digest, grid_with_closed
 from engram.campaign.state import State
 from engram.campaign.timeline import Span, Timeline
+from engram.detection import Detection
 from engram.observation import Observation
 
-FORMAT = f"engram-snapshot-1 {__version__}"
+FORMAT = f"engram-snapshot-2 {__version__}"
 """Changes with what ``State`` keeps and how it folds events."""
 
 EVERY = 1000
@@ -83,8 +84,8 @@ class Snapshots:
 
 def _packed(state: State) -> tuple[Arrays, dict[str, Any]]:
     """Everything that ``State`` has beyond its first event."""
-    measured, queries = list(state.measurements.items()), list(state.queries.values())
-    names = sorted({m.who for _, m in measured} | {q.by for q in queries})
+    measured, queries = state.visits, list(state.queries.values())
+    names = sorted({m.who for m in measured} | {q.by for q in queries})
     code = {name: i for i, name in enumerate(names)}
     shape = (len(measured), *state.grid.content_shape)
     index = state.grid.index
@@ -92,12 +93,14 @@ def _packed(state: State) -> tuple[Arrays, dict[str, Any]]:
     waits = list(state.waiting.items())
     arrays: Arrays = {
         "told.place": _whole(
-            [i, m.seq, code[m.who], -1 if m.query is None else m.query] for i, m in measured
+            (index(m.observation.cell), m.seq, code[m.who], _or_none(m.query), m.place)
+            for m in measured
         ),
         "told.number": _real(
-            [m.at, m.observation.outcome, m.observation.noise] for _, m in measured
+            [m.at, m.observation.outcome, m.observation.noise, *_seen(m.observation.detection)]
+            for m in measured
         ),
-        "told.content": np.array([m.observation.content for _, m in measured], np.float32).reshape(
+        "told.content": np.array([m.observation.content for m in measured], np.float32).reshape(
             shape
         ),
         "query.place": _whole(
@@ -137,10 +140,11 @@ def _unpacked(created: Event, arrays: Arrays, facts: dict[str, Any]) -> State:
         arrays["told.content"],
         strict=True,
     )
-    for (i, seq, who, query), (at, outcome, noise), content in told:
-        observation = Observation(grid.at(i), content, outcome, noise)
-        state.measurements[i] = Measurement(
-            seq, observation, names[who], at, None if query < 0 else query
+    for (i, seq, who, query, place), (at, outcome, noise, *seen), content in told:
+        detection = None if isnan(seen[0]) else Detection(*seen)
+        observation = Observation(grid.at(i), content, outcome, noise, detection)
+        state.add_visit(
+            Measurement(seq, observation, names[who], at, None if query < 0 else query, place)
         )
     asked = zip(
         arrays["query.place"].tolist(),
@@ -164,6 +168,14 @@ def _whole(rows: Any) -> NDArray[np.int64]:
 
 def _real(rows: Any) -> NDArray[np.float64]:
     return np.array(list(rows), np.float64)
+
+
+def _or_none(query: int | None) -> int:
+    return -1 if query is None else query
+
+
+def _seen(detection: Detection | None) -> tuple[float, float]:
+    return (nan, nan) if detection is None else (detection.chance, detection.false_alarm)
 
 
 def _span(span: Span | None) -> tuple[float, float, float]:

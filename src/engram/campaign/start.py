@@ -16,6 +16,7 @@ from engram.campaign.model import RULES, Spec, check_bounds, check_text
 from engram.campaign.state import State
 from engram.campaign.storage import Storage
 from engram.campaign.store import LogStore
+from engram.detection import Detection
 from engram.errors import InputError, shown
 from engram.grid import Grid
 from engram.policies import POLICIES
@@ -72,6 +73,13 @@ def _checked_spec(
     prior, options = choice.prior or None, dict(choice.options)
     for name in sorted(given.keys() & options.keys()):
         raise InputError(f"policy {policy!r}: option {name!r} is given twice")
+    if {"detection", "false_alarm"} & options.keys():
+        raise InputError(
+            f"policy {policy!r}: what visits of a campaign may miss is said when it is created "
+            "(--detection, --false-alarm); leave it out of the policy's options"
+        )
+    seen = (terms.pop(word, None) for word in ("detection", "false_alarm"))
+    terms["detection"] = Detection.read(*seen)
     if "layers" in options:
         raise InputError(
             f"policy {policy!r}: a campaign's layers are those it is created with; leave the "

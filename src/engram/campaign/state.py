@@ -7,6 +7,7 @@ takes the time as an argument, and every ask records the time it was made at.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import groupby
 from typing import assert_never
 
@@ -41,6 +42,7 @@ from engram.campaign.model import (
     grid_with_closed,
 )
 from engram.campaign.timeline import Span, Timeline
+from engram.detection import settles
 from engram.errors import DamagedError, NewerError
 from engram.grid import Cell, Grid
 from engram.observation import Observation
@@ -66,6 +68,8 @@ class State:
         self.closed: set[int] = set()
         self.waiting: dict[int, Span] = {}
         self.measurements: dict[int, Measurement] = {}
+        self._earlier: dict[int, list[Measurement]] = {}
+        self._unsettled: set[int] = set()
         self.queries: dict[int, Query] = {}
         self.last_query = 0
         self._unanswered: dict[int, Query] = {}
@@ -123,8 +127,7 @@ class State:
             case Correct():
                 self._correct(body)
             case Retract():
-                del self.measurements[self.grid.index(body.cell)]
-                self._keys.clear()
+                self._withdraw(self.grid.index(body.cell))
             case Close():
                 self.closed.update(map(self.grid.index, body.cells))
             case Open():
@@ -157,18 +160,52 @@ class State:
         del self._unanswered[query.query]
 
     def _tell(self, event: Event, body: Tell) -> None:
-        for item, query_id in zip(body.items, body.queries, strict=True):
+        for place, (item, query_id) in enumerate(zip(body.items, body.queries, strict=True)):
             observation = item.observation(self.grid)
-            index = self.grid.index(observation.cell)
-            if index in self.measurements:  # no request does that, but a log may have been changed
-                self._keys.clear()
-            self.measurements[index] = Measurement(
-                event.seq, observation, event.who, event.at, query_id
+            self.add_visit(
+                Measurement(event.seq, observation, event.who, event.at, query_id, place)
             )
-            self.waiting.pop(index, None)
+            self.waiting.pop(self.grid.index(observation.cell), None)
             for query in self.queries_of(observation.cell):
                 if query.state == "asked":
                     self._settle(query, "told")
+
+    def add_visit(self, told: Measurement) -> None:
+        """Put a visit in force; the one before of the same cell becomes an earlier one."""
+        index = self.grid.index(told.observation.cell)
+        before = self.measurements.pop(index, None)
+        if before is not None and index in self._unsettled:
+            self._earlier.setdefault(index, []).append(before)
+        elif before is not None:  # no request does that, but a log may have been changed
+            self._keys.clear()
+        self.measurements[index] = told
+        self._weigh(index)
+
+    def _withdraw(self, index: int) -> None:
+        """Take back the latest visit of a cell."""
+        del self.measurements[index]
+        earlier = self._earlier.get(index)
+        if earlier:
+            self.measurements[index] = earlier.pop()
+        self._weigh(index)
+        self._keys.clear()
+
+    def _weigh(self, index: int) -> None:
+        """Note whether a cell that was visited can be visited again."""
+        self._unsettled.discard(index)
+        if index in self.measurements and not settles(self.worth_of(index)):
+            self._unsettled.add(index)
+
+    def worth_of(self, index: int) -> float:
+        """What the visits of a cell add to its log-odds of target, as it is reckoned at first."""
+        latest = self.measurements.get(index)
+        told = [*self._earlier.get(index, ()), *([] if latest is None else [latest])]
+        return sum((self.worth_of_report(m.observation) for m in told), 0.0)
+
+    def worth_of_report(self, observation: Observation) -> float:
+        """What one visit adds to the log-odds of target of its cell."""
+        seen = (observation.detection or self.spec.detection).at_first
+        return seen.log_odds(observation.outcome > 0)
 
     def _fail(self, event: Event, body: Fail) -> None:
         index = self.grid.index(body.cell)
@@ -185,7 +222,8 @@ class State:
         observation = body.new.observation(self.grid)
         index = self.grid.index(observation.cell)
         old = self.measurements[index]
-        self.measurements[index] = Measurement(old.seq, observation, old.who, old.at, old.query)
+        self.measurements[index] = replace(old, observation=observation)
+        self._weigh(index)
         self._keys.clear()
 
     def _open(self, body: Open) -> None:
@@ -236,8 +274,36 @@ class State:
 
     @property
     def observations(self) -> list[Observation]:
-        """Measurements in force, in the order of the log."""
-        return [m.observation for m in self.measurements.values()]
+        """Visits in force, in the order of the log."""
+        return [m.observation for m in self.visits]
+
+    @property
+    def visits(self) -> list[Measurement]:
+        """All visits in force, in the order of the log; ``measurements`` has the latest of each
+        cell."""
+        latest = list(self.measurements.values())
+        if not self._earlier:
+            return latest
+        every = [*(m for told in self._earlier.values() for m in told), *latest]
+        return sorted(every, key=lambda m: (m.seq, m.place))
+
+    @property
+    def found(self) -> int:
+        """Cells in which target was found; settled ones where it may be a false alarm."""
+        finds = [o for o in self.observations if o.outcome > 0]
+        sure = {o.cell for o in finds if not (o.detection or self.spec.detection).false_alarm}
+        return len(sure | {o.cell for o in finds if self.is_settled(self.grid.index(o.cell))})
+
+    @property
+    def doubted(self) -> bool:
+        """Whether any visit may miss a target, or report one that is not there."""
+        if not self.spec.detection.perfect:
+            return True
+        return any(o.detection is not None for o in self.observations)
+
+    def is_settled(self, index: int) -> bool:
+        """Whether a cell was visited and nothing more is to be learnt of it."""
+        return index in self.measurements and index not in self._unsettled
 
     def queries_of(self, cell: Cell) -> list[Query]:
         """Queries of a cell, in the order they were handed out."""
@@ -255,10 +321,10 @@ class State:
         return index in self.closed or bool(self.base_closed[index])
 
     def searchable(self) -> NDArray[np.bool_]:
-        """(n_cells,) True for open cells that have no measurement in force."""
+        """(n_cells,) True for open cells that are not settled by measurements in force."""
         mask = ~self.base_closed
+        mask[list(self.measurements.keys() - self._unsettled)] = False
         mask[list(self.closed)] = False
-        mask[list(self.measurements)] = False
         return mask
 
     def available(self, at: float) -> NDArray[np.bool_]:
@@ -275,8 +341,8 @@ class State:
     def spent(self) -> float:
         """Budget taken by the measurements in force."""
         if self.spec.budget_kind == "measurements":
-            return float(len(self.measurements))
-        return sum(self.spec.cost_of(index) for index in self.measurements)
+            return float(len(self.visits))
+        return sum(self.spec.cost_of(self.grid.index(o.cell)) for o in self.observations)
 
     def reserved(self, at: float) -> float:
         """Budget held by the cells that are out."""
@@ -295,7 +361,7 @@ class State:
 
     def groups(self) -> list[list[Observation]]:
         """Measurements in force as the policy takes them in: those of one tell together."""
-        by_tell = groupby(self.measurements.values(), key=lambda m: m.seq)
+        by_tell = groupby(self.visits, key=lambda m: m.seq)
         return [[m.observation for m in group] for _, group in by_tell]
 
     def policy_keys(self) -> list[str]:
@@ -309,6 +375,8 @@ class State:
         spec = self.spec
         told = [] if spec.layers is None else [spec.layers.sha256]
         plain = [spec.policy, spec.preset, spec.options, spec.seed, spec.prior_sha256]
+        if not spec.detection.perfect:
+            told.append(canonical(spec.detection.to_dict()))
         terms = canonical([*plain, *told])
         return self.keys_of(f"{__version__} {fingerprint()}", terms, str(self.policy_budget()))
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from engram.campaign.advice import Advice, advise, looked_at
-from engram.campaign.answers import CampaignLine, Outline, Status
+from engram.campaign.answers import CampaignLine, Outline, Status, Trust
 from engram.campaign.campaign import Campaign
 from engram.campaign.companion import spatial_evidence
 from engram.campaign.correction import corrected
@@ -27,18 +26,11 @@ SPATIAL = "gp"
 """The policy whose forecasts stand for a plain spatial model."""
 
 
-def hits_of(state: State) -> NDArray[np.float64]:
-    """(n,) 1 where target was found, in the order of the log."""
-    return np.array([float(o.outcome > 0) for o in state.observations])
-
-
 def evidence(state: State, policy: Policy) -> Evidence:
     """What was measured and what the policy believes."""
-    return Evidence(
-        state.grid,
+    return Evidence.of(
+        policy.observations,
         state.searchable(),
-        np.array(list(state.measurements), np.intp),
-        hits_of(state),
         np.array(policy.log.forecast),
         policy.current_scores().probability,
     )
@@ -61,7 +53,7 @@ def status(campaign: Campaign, *, level: float = 0.8, ahead: int = NEXT) -> Stat
         name=campaign.name,
         policy=state.spec.policy,
         prior=state.spec.prior,
-        told=len(state.measurements),
+        told=len(state.visits),
         asked=len(state.pending(at)),
         failed=states.count("failed"),
         expired=states.count("expired"),
@@ -69,8 +61,10 @@ def status(campaign: Campaign, *, level: float = 0.8, ahead: int = NEXT) -> Stat
         budget=budget,
         budget_kind=state.spec.budget_kind,
         budget_left=left,
-        found=int(hits_of(state).sum()),
-        closed=int(state.grid.n_cells - len(state.measurements) - state.searchable().sum()),
+        found=state.found,
+        closed=sum(
+            state.is_closed(i) and i not in state.measurements for i in range(state.grid.n_cells)
+        ),
         remaining=summary(masses, level),
         events=state.seq,
         remaining_by_policy=round(float(chances[seen.searchable].sum()), 2),
@@ -79,7 +73,16 @@ def status(campaign: Campaign, *, level: float = 0.8, ahead: int = NEXT) -> Stat
         advice=_advice(state, at, seen, rest, soon),
         prior_fitness=_fitness(campaign, state, policy),
         layers=effects_of(policy),
+        detection=_trust(policy, seen),
     )
+
+
+def _trust(policy: Policy, seen: Evidence) -> Trust | None:
+    """How far visits are trusted; nothing where all are certain."""
+    detection, open_again = policy.observations.detection, seen.unsure
+    if detection.perfect and not open_again.any():
+        return None
+    return Trust(detection, int(open_again.sum()), float(seen.probability[open_again].sum()))
 
 
 def effects_of(policy: Policy) -> list[Effect]:
@@ -159,8 +162,8 @@ def overview_line(campaign: Campaign) -> CampaignLine:
         campaign.name,
         iso(campaign.row.created),
         state.spec.policy,
-        told=len(state.measurements),
-        found=sum(o.outcome > 0 for o in state.observations),
+        told=len(state.visits),
+        found=state.found,
         asked=len(state.pending(at)),
         budget_left=state.budget_left(at),
         events=state.seq,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,8 @@ from engram.campaign.answers import Told
 from engram.campaign.model import canonical, digest
 from engram.campaign.reports import Report, read_reports
 from engram.campaign.state import State
-from engram.errors import InputError
+from engram.errors import InputError, shown
+from engram.grid import Cell
 from engram.observation import Observation
 
 if TYPE_CHECKING:
@@ -33,18 +35,65 @@ def tell_file(
     crs: str = "",
     combine: str = "any",
     fix: bool = False,
+    detection: float | None = None,
+    false_alarm: float | None = None,
+    half_life: float | None = None,
 ) -> Told:
     """Record the measurements of a file: a table, JSON, NPZ, GPX or GeoJSON.
 
     Those that are known exactly so are skipped and counted.
+
+    detection, false_alarm : how far visits can be trusted that do not say so themselves
+    half_life : seconds in which a measurement loses half of its worth; its age is counted from its
+        date to the day the campaign was created
 
     crs     : system of the file's x and y (or of degrees that are not WGS 84)
     combine : what many points in a cell come to: 'any', 'share' or 'mean'
     fix     : turn round swapped coordinates and leave out places outside, instead of refusing
     """
     reports, notes, own = _read(path)
-    source = digest(sha256_of([path]), canonical([crs, combine, fix]))
+    trust = [detection, false_alarm, half_life]
+    said = [crs, combine, fix, *(trust if any(v is not None for v in trust) else [])]
+    reports = [_trusted(campaign, one, detection, false_alarm, half_life) for one in reports]
+    source = digest(sha256_of([path]), canonical(said))
     return _tell(campaign, reports, notes, by, key, source, (crs or own, combine, fix))
+
+
+def _trusted(
+    campaign: Campaign,
+    report: Report,
+    detection: float | None,
+    false_alarm: float | None,
+    half_life: float | None,
+) -> Report:
+    """A report that says itself how far it can be trusted, where anything was said of that."""
+    if half_life is not None and not half_life > 0:
+        raise InputError(f"half-life={half_life}: give a time above 0, like 2y")
+    usual = campaign.seen_by(detection, false_alarm)
+    own = report.seen_by(usual or campaign.state.spec.detection.at_first) or usual
+    if half_life is not None:
+        age = max(campaign.row.created - _date_of(report), 0.0)
+        known = own or campaign.state.spec.detection.at_first
+        own = known.aged(0.5 ** (age / half_life)) if age else known
+    if own is None or (own.perfect and campaign.state.spec.detection.perfect):
+        return replace(report, detection=None, false_alarm=None)
+    campaign.seen_by(own.chance, own.false_alarm)  # refuses what the policy has no use for
+    return replace(report, detection=own.chance, false_alarm=own.false_alarm)
+
+
+def _date_of(report: Report) -> float:
+    """When a report was made: a date, a date with a time, or a year (its middle)."""
+    text = str(report.facts.get("date", "")).strip()
+    try:
+        if len(text) == 4 and text.isdigit():
+            text += "-07-01"
+        day = datetime.fromisoformat(text)
+        return (day if day.tzinfo else day.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        raise InputError(
+            f"{report.label}field date: {shown(text)} is not a date; with a half-life every "
+            "measurement needs one, like 2021-05-30 or 2021"
+        ) from None
 
 
 def tell_at(
@@ -54,6 +103,8 @@ def tell_at(
     value: list[float] | None = None,
     *,
     noise: float = 0.0,
+    detection: float | None = None,
+    false_alarm: float | None = None,
     by: str = "",
     key: str | None = None,
     crs: str = "",
@@ -67,7 +118,9 @@ def tell_at(
     report = Report(
         "", outcome, place=place_at(at, crs, "--at"), value=value, noise=noise, facts={}
     )
-    source = digest(at, crs, canonical([outcome, value, noise]))
+    report = _trusted(campaign, report, detection, false_alarm, None)
+    trust = [v for v in (detection, false_alarm) if v is not None]
+    source = digest(at, crs, canonical([outcome, value, noise, *trust]))
     return _tell(campaign, [report], [], by, key, source, (crs, "any", False))
 
 
@@ -145,15 +198,22 @@ def _on_grid(
 def _fresh(state: State, reports: Sequence[Report]) -> tuple[list[tuple[Report, Observation]], int]:
     """Reports that are not in force exactly so, each once, and how many were."""
     fresh: list[tuple[Report, Observation]] = []
-    seen = {m.observation.cell: m.observation for m in state.measurements.values()}
+    known: dict[Cell, list[Observation]] = {}
+    for observation in state.observations:
+        known.setdefault(observation.cell, []).append(observation)
     skipped = 0
     for report in reports:
         observation = _measured(state, report)
-        known = seen.get(observation.cell)
-        if known is not None and _same(observation, known):
+        visits = known.setdefault(observation.cell, [])
+        same = next((i for i, one in enumerate(visits) if _same(observation, one)), None)
+        doubted = np.isfinite(state.worth_of_report(observation))
+        if same is not None:
             skipped += 1
+            if doubted:  # a second row that says the same is a second visit
+                visits.pop(same)
             continue
-        seen.setdefault(observation.cell, observation)
+        if not doubted:
+            visits.append(observation)
         fresh.append((report, observation))
     return fresh, skipped
 
@@ -167,5 +227,6 @@ def _same(one: Observation, other: Observation) -> bool:
     return (
         one.outcome == other.outcome
         and one.noise == other.noise
+        and one.detection == other.detection
         and bool(np.array_equal(one.content, other.content))
     )

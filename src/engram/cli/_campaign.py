@@ -17,7 +17,7 @@ from engram.errors import InputError, UnavailableError, shown
 if TYPE_CHECKING:
     from engram.campaign import Campaign, Explanation, LogLine
 
-_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0, "y": 31557600.0}
 LONGEST = 36525 * 86400.0
 """Seconds of the longest time that an option takes."""
 _TERMS = ("rank", "total", "probability", "doubt", "exploration", "exploitation", "alpha")
@@ -104,10 +104,10 @@ def cell_of(text: str, option: str) -> tuple[int, int]:
 
 
 def duration(text: str | None, option: str) -> float | None:
-    """'0', '90s', '15m', '12h', '3d', '1w' -> seconds."""
+    """'0', '90s', '15m', '12h', '3d', '1w', '2y' -> seconds."""
     if text is None:
         return None
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhdw]?)\s*", text)
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhdwy]?)\s*", text)
     if match is None or (not match[2] and float(match[1])):
         raise InputError(
             f"{option} {shown(text)}: give a time with its unit, like 90s, 15m, 12h, 3d"
@@ -193,6 +193,7 @@ def show_status(facts: dict[str, Any], as_json: bool) -> None:
         ["advice", facts["advice"]["words"]],
         ["prior", facts["prior_fitness"]["words"]],
         *(["layer", effect["words"]] for effect in facts.get("layers", ())),
+        *([["visits", facts["detection"]["words"]]] if "detection" in facts else []),
     ]
     for label, text in rows:
         say(f"{label:<14}{text}")

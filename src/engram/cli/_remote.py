@@ -47,6 +47,8 @@ def create_there(
         raise InputError("--area: places are made where the database is, or in the server's page")
     if terms.pop("layers") is not None:
         raise InputError("--layer and --belief: layers are given where the database is")
+    if not terms.pop("detection").perfect:
+        raise InputError("--detection and --false-alarm: they are said where the database is")
     terms.pop("by")
     client = client_of(db)
     closed = [[int(i) // grid.cols, int(i) % grid.cols] for i in np.flatnonzero(grid.closed)]

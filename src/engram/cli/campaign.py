@@ -67,6 +67,11 @@ from engram.errors import InputError
 if TYPE_CHECKING:
     from engram.campaign import Campaign
 
+FalseAlarm = Annotated[
+    float | None,
+    typer.Option(help="Chance that a visit reports a target that is not there, 0 to below 1."),
+]
+
 MANY_CELLS = 20_000
 """Above this an area is worth a note: what a process and a memory need grows with its cells."""
 
@@ -114,6 +119,11 @@ def create(
     preview: Preview = None,
     layer: LayerOption = None,
     belief: BeliefOption = None,
+    detection: Annotated[
+        str | None,
+        typer.Option(help="Chance that a visit finds a target that is there: 0.7, or learn."),
+    ] = None,
+    false_alarm: FalseAlarm = None,
     by: By = "",
     db: DbOrServer = None,
     as_json: Json = False,
@@ -123,9 +133,10 @@ def create(
     from engram.campaign import create_campaign, outline
     from engram.campaign.files import read_cost
     from engram.campaign.masks import read_mask
+    from engram.detection import Detection
     from engram.grid import Grid
     from engram.layer_files import read_layers
-    from engram.policies.spec import policy_text
+    from engram.policies.spec import policy_text, typed
 
     h, w = parse_pair(cell, "--cell")
     if sum(given is not None for given in (size, mask, area)) != 1:
@@ -169,6 +180,7 @@ def create(
         "stop_yield": stop_yield,
         "area": {} if found is None else found.facts,
         "layers": read_layers(grid, layer or (), belief),
+        "detection": Detection.read(None if detection is None else typed(detection), false_alarm),
     }
     words = None if masked is None else masked.words
     if is_server(db):
@@ -272,6 +284,15 @@ def tell(
     content: Annotated[Path | None, typer.Option(help="File with the cell's content.")] = None,
     value: Annotated[str | None, typer.Option(help="Content per channel: V[,V...].")] = None,
     noise: Annotated[float, typer.Option(help="Standard deviation of the content.")] = 0.0,
+    detection: Annotated[
+        float | None,
+        typer.Option(help="Chance that this visit finds a target that is there, above 0 to 1."),
+    ] = None,
+    false_alarm: FalseAlarm = None,
+    half_life: Annotated[
+        str | None,
+        typer.Option(help="With --file: time in which dated measurements lose half: 2y, 90d."),
+    ] = None,
     file: Annotated[
         Path | None,
         typer.Option(help="Many measurements: CSV (also ; or tab), JSON, NPZ, GPX or GeoJSON."),
@@ -294,7 +315,19 @@ def tell(
             raise InputError(
                 "--file goes alone, without --cell, --at, --outcome, --content, --value"
             )
-        receipt = campaign.tell_file(file, by=by, key=key, crs=crs or "", combine=combine, fix=fix)
+        receipt = campaign.tell_file(
+            file,
+            by=by,
+            key=key,
+            crs=crs or "",
+            combine=combine,
+            fix=fix,
+            **_trust(
+                campaign, detection, false_alarm, half_life=duration(half_life, "--half-life")
+            ),
+        )
+    elif half_life is not None:
+        raise InputError(f"--half-life {half_life}: it is for dated measurements of a --file")
     elif (cell is None) == (at is None) or outcome is None:
         raise InputError("give --cell R,C (or --at LAT,LON) and --outcome Y, or --file FILE")
     elif at is not None:
@@ -303,7 +336,10 @@ def tell(
         if content is not None:
             raise InputError("--content FILE is told with --cell R,C; give --value V with --at")
         values = None if value is None else numbers(value, "--value")
-        receipt = tell_at(campaign, at, outcome, values, noise=noise, by=by, key=key, crs=crs or "")
+        trust = _trust(campaign, detection, false_alarm)
+        receipt = tell_at(
+            campaign, at, outcome, values, noise=noise, by=by, key=key, crs=crs or "", **trust
+        )
     else:
         receipt = campaign.tell(
             cell_of(cell or "", "--cell"),
@@ -312,12 +348,24 @@ def tell(
             noise=noise,
             by=by,
             key=key,
+            **_trust(campaign, detection, false_alarm),
         )
     emit(
         receipt.to_dict(),
         as_json,
         f"{name}: {told_words(receipt)}{crew_note(campaign, by)}",
     )
+
+
+def _trust(campaign: Campaign | OverHttp, *seen: float | None, **more: Any) -> dict[str, Any]:
+    """What is said of how far visits can be trusted; nothing where nothing is."""
+    known = {**dict(zip(("detection", "false_alarm"), seen, strict=True)), **more}
+    said = {name: value for name, value in known.items() if value is not None}
+    if said and isinstance(campaign, OverHttp):
+        raise InputError(
+            f"--{next(iter(said)).replace('_', '-')} is told where the database is, not to a server"
+        )
+    return said
 
 
 def _content(campaign: Campaign | OverHttp, content: Path | None, value: str | None) -> Any:

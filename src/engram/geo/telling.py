@@ -133,6 +133,9 @@ def placed(reports: Sequence[Report], finder: Finder, combine: str = "any") -> P
         facts = {**report.facts, "latitude": lat, "longitude": lon}
         by_cell.setdefault(cell, []).append(replace(report, cell=cell, facts=facts))
     for group in by_cell.values():
+        if any(report.detection is not None for report in group):
+            out.reports += group  # visits that can be trusted so far each are visits of their own
+            continue
         out.reports.append(group[0] if len(group) == 1 else _combined(group, combine))
     shared = sum(len(group) > 1 for group in by_cell.values())
     if shared:
