@@ -203,7 +203,7 @@ class LayeredModel(SpatialModel):
 
     def __init__(self, grid: Grid, layers: Layers, *, nu: float = 1.5) -> None:
         known = list(layers)
-        if layers.belief is not None and np.ptp(layers.belief[grid.open_cells]) > 0:
+        if layers.belief is not None and np.ptp(layers.belief[layers.grid.open_cells]) > 0:
             known.append(Layer(BELIEF, layers.belief))
         self.layers = layers
         self.terms: Sequence[Terms] = [terms_of(layer, layers.grid) for layer in known]

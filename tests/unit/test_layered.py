@@ -81,6 +81,23 @@ def test_a_layer_that_predicts_is_used_and_others_fade() -> None:
     assert sizes["v"] > 20 * sizes["noise"]
 
 
+def test_two_layers_that_matter_are_both_found_among_others() -> None:
+    rng = np.random.RandomState(0)
+    names = ("a", "b", "c", "d")
+    values = {name: rng.randn(GRID.n_cells) for name in names}
+    target = (values["a"] - values["b"] > 1).reshape(SIDE, SIDE)
+    task = Task("two", GRID, target[None].astype(np.float32), target)
+    layers = Layers.of(GRID, values)
+    policy = make_policy("gp", GRID, 50, layers=layers, acquisition="foraging")
+    simulate(policy, task)
+    model = policy.layered()
+    assert model is not None
+    effects = {effect.name: effect for effect in model.effects()}
+    assert effects["a"].low > 0 > effects["b"].high
+    assert not effects["c"].matters
+    assert not effects["d"].matters
+
+
 @pytest.mark.parametrize("acquisition", ["lookahead", "foraging"])
 def test_order_unit_and_sign_of_layers_change_no_suggestion(acquisition: str) -> None:
     def cells(values: dict[str, np.ndarray]) -> list[tuple[int, int]]:

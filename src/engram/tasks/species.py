@@ -202,7 +202,8 @@ class RegionSearch:
             if self.plan.visits:
                 found = replace(found, surveyed=self._visited(found, region, period))
             target, closed = self.blocks(found)
-            if closed.mean() > 1 - self.least:
+            unknown = self.plan.effort_layer and not self.effort(region, period).any()
+            if unknown or closed.mean() > 1 - self.least:
                 blind += 1
             elif not 0 < target[~closed].mean() <= self.max_share:
                 full += 1
