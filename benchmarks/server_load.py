@@ -40,7 +40,7 @@ from engram.bench.provenance import commit, machine  # noqa: E402
 from engram.campaign import open_campaign  # noqa: E402
 
 SIDE = 32
-PATIENCE = 120.0
+PATIENCE = 3600.0
 COMING = 5.0
 """Seconds in which the listeners come, one after the other."""
 
@@ -223,10 +223,10 @@ class Load:
         http.close()
 
     async def killer(self, kills: int) -> None:
-        """Kill the server every few seconds, and start it again."""
-        left = self.until - time.monotonic()
+        """Kill the server again and again, some time after it has come back."""
+        rest = (self.until - time.monotonic()) / kills
         for _ in range(kills):
-            await asyncio.sleep(left / kills * random.uniform(0.2, 0.9))
+            await asyncio.sleep(rest * random.uniform(0.2, 0.9))
             if time.monotonic() > self.until - 3:
                 break
             self.server.kill()

@@ -45,7 +45,10 @@ class StrictRoute(APIRoute):
             raw = await strict.body()
             if self.body_field is not None and self._takes_json(strict) and raw:
                 strict.parsed = strict_json.parse(raw)
-            return await handle(strict)
+            try:
+                return await handle(strict)
+            finally:
+                await strict.close()  # files of a form that is not needed any more
 
         return strictly
 

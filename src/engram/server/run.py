@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Callable
 
 import uvicorn
+from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from engram.errors import InputError, UnavailableError
@@ -24,24 +25,47 @@ MOST = 2_000
 
 
 class PatientProtocol(H11Protocol):
-    """HTTP with an end to waiting: for a request that does not come, and for one that stalls."""
+    """HTTP with an end to waiting: a request whose headers do not come in time ends the line."""
+
+    _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._expect()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if not self._between():
+            self._calm()
+        elif self._timer is None:  # the beginning of a request
+            self._expect()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._calm()
+        super().connection_lost(exc)
+
+    def _between(self) -> bool:
+        """No request is being answered."""
+        cycle = getattr(self, "cycle", None)
+        return cycle is None or cycle.response_complete
+
+    def _expect(self) -> None:
         self._timer = self.loop.call_later(HEADER_SECONDS, self._hang_up)
 
+    def _calm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None
+
     def _hang_up(self) -> None:
-        if getattr(self, "cycle", None) is None and not self.transport.is_closing():
+        self._timer = None
+        if self._between() and not self.transport.is_closing():
             self.transport.close()
 
 
-def serve(settings: Settings, say: Callable[[str], None]) -> None:
-    """Run until interrupted; the link is said before anything else."""
-    app = create_app(settings)
-    context: Context = app.state.context
-    name = _owner(context)
-    secret, _ = context.people.issue(name, "owner", label="printed at the start")
-    config = uvicorn.Config(
+def configured(app: FastAPI, settings: Settings) -> uvicorn.Config:
+    """How uvicorn runs the application."""
+    return uvicorn.Config(
         app,
         host=settings.host,
         port=settings.port,
@@ -57,6 +81,15 @@ def serve(settings: Settings, say: Callable[[str], None]) -> None:
         limit_concurrency=MOST,
         h11_max_incomplete_event_size=HEADERS,
     )
+
+
+def serve(settings: Settings, say: Callable[[str], None]) -> None:
+    """Run until interrupted; the link is said before anything else."""
+    app = create_app(settings)
+    context: Context = app.state.context
+    name = _owner(context)
+    secret, _ = context.people.issue(name, "owner", label="printed at the start")
+    config = configured(app, settings)
     server = uvicorn.Server(config)
     try:
         listening = config.bind_socket()

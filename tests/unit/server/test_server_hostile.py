@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import zipfile
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ POND = "/api/v1/campaigns/pond"
 JSON = {"Content-Type": "application/json"}
 
 
+@lru_cache
 def bomb(name: str = "cells.npy") -> bytes:
     """A zip that unfolds to far more than it is."""
     out = io.BytesIO()
