@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram import Grid, InputError, Observation, Task, make_policy, simulate
+from engram.layers import Layers
 from engram.policies import POLICIES, Policy
 from engram.testing import tiny_memory
 
@@ -20,8 +21,17 @@ contracted = pytest.mark.parametrize(("name", "preset"), CONTRACTED)
 
 
 def made(name: str, preset: str, grid: Grid, budget: int, seed: int = 0) -> Policy:
-    memory = tiny_memory(grid.channels) if POLICIES[name].needs_memory else None
-    return make_policy(name, grid, budget, seed=seed, memory=memory, preset=preset)
+    return make_policy(name, grid, budget, seed=seed, preset=preset, **needed(name, grid))
+
+
+def needed(name: str, grid: Grid) -> dict[str, Any]:
+    """What the policy cannot do without."""
+    spec, given = POLICIES[name], dict[str, Any]()
+    if spec.needs_memory:
+        given["memory"] = tiny_memory(grid.channels)
+    if spec.needs_layers:
+        given["layers"] = Layers(grid, belief=np.linspace(0.1, 0.9, grid.n_cells))
+    return given
 
 
 @st.composite
@@ -191,9 +201,9 @@ def test_impossible_budgets_are_refused(name: str, preset: str, budget: Any) -> 
 
 @contracted
 def test_unknown_options_are_refused(name: str, preset: str) -> None:
-    memory = tiny_memory() if POLICIES[name].needs_memory else None
+    grid = toy().grid
     with pytest.raises(InputError, match="option"):
-        make_policy(name, toy().grid, 5, memory=memory, preset=preset, colour="blue")
+        make_policy(name, grid, 5, preset=preset, colour="blue", **needed(name, grid))
 
 
 def test_unknown_names_are_refused() -> None:

@@ -17,6 +17,7 @@ import pytest
 from safetensors.torch import load, save
 
 from engram import Grid, Observations, Task, make_policy
+from engram.layers import Layers
 from engram.memory.layers import MAP
 from engram.memory.permanent import PermanentMemory
 from engram.memory.transient import AdaptPlan
@@ -82,6 +83,8 @@ def made(name: str, preset: str, options: dict[str, Any], grid: Grid, memory: An
         given["memory"] = memory or tiny_memory(1, size=grid.height)
         if name != "auto":
             given.setdefault("draws", PAPER if preset == "paper" else FEW)
+    if POLICIES[name].needs_layers:
+        given["layers"] = Layers(grid, belief=np.linspace(0.1, 0.9, grid.n_cells))
     return make_policy(name, grid, BUDGET, seed=3, preset=preset, **given)
 
 

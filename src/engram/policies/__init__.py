@@ -37,6 +37,7 @@ class PolicySpec:
     attribute: str
     summary: str
     needs_memory: bool = False
+    needs_layers: bool = False
     factory: Callable[..., Policy] | None = field(default=None, repr=False, compare=False)
 
     def load(self) -> Callable[..., Policy]:
@@ -68,7 +69,10 @@ _OURS: dict[str, PolicySpec] = {
     ),
     "gp": PolicySpec("engram.policies.gp", "GaussianProcess", "a Gaussian process on the outcomes"),
     "layer-order": PolicySpec(
-        "engram.policies.layer_order", "LayerOrder", "cells in the order of one layer"
+        "engram.policies.layer_order",
+        "LayerOrder",
+        "cells in the order of one layer",
+        needs_layers=True,
     ),
     "greedy": PolicySpec(
         "engram.policies.greedy", "greedy_adaptive", "exploitation alone (Greedy-Adaptive)", True
