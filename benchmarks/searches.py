@@ -18,6 +18,7 @@ from engram.detection import Detection
 from engram.grid import Grid
 from engram.memory.permanent import PermanentMemory
 from engram.memory.scenes import scene
+from engram.observation import Observation, Observations
 from engram.policies import POLICIES, make_policy
 from engram.tasks.balls import ball_task
 from engram.tasks.base import Task
@@ -47,14 +48,19 @@ class Search:
 
 
 def evidence_at(search: Search, t: int) -> tuple[Evidence, int]:
-    """What was known after t measurements, and how many targets were left."""
-    cells = search.cells[:t]
-    searchable = np.ones(search.grid.n_cells, bool)
-    searchable[cells] = False
-    seen = Evidence(
-        search.grid, searchable, cells, search.hits[:t], search.forecast[:t], search.chances[t]
-    )
-    return seen, int(search.truth[searchable].sum())
+    """What was known after t measurements, and how many targets were left.
+
+    A search that takes blanks for truth does not count those that it missed as left; they are.
+    """
+    grid, believed = search.grid, Detection(search.believed.get(t, 1.0))
+    seen = Observations(grid, detection=believed)
+    for cell, hit in zip(search.cells[:t], search.hits[:t], strict=True):
+        seen.add(Observation.checked(grid, grid.at(int(cell)), hit, hit))
+    found = np.unique(search.cells[:t][search.hits[:t] > 0])
+    left = search.truth.copy()
+    left[found] = False
+    known = Evidence.of(seen, seen.available, search.forecast[:t], search.chances[t])
+    return known, int(left.sum())
 
 
 def scene_task(k: int) -> tuple[Task, int]:

@@ -88,6 +88,7 @@ def describe(
             "expected_outcome": float(view.scores.probability[state.grid.index(pick.cell)]),
             "expected_content": _expected_content(state.grid, view, pick),
             "picture": _picture(state, view, pick),
+            **_visited(state, pick),
         }
         for pick in picks
     ]
@@ -98,6 +99,12 @@ def _layers_of(model: LayeredModel | None, index: int) -> dict[str, dict[str, fl
     if model is None:
         return {}
     return {"layers": {name: round(v, 3) for name, v in model.contributions(index).items()}}
+
+
+def _visited(state: State, pick: Suggestion) -> dict[str, int]:
+    """How often the cell was visited before; nothing for a cell that never was."""
+    count = sum(o.cell == pick.cell for o in state.observations) if state.doubted else 0
+    return {"visited": count} if count else {}
 
 
 def _expected_content(grid: Grid, view: View, pick: Suggestion) -> list[float] | None:
@@ -167,6 +174,11 @@ def in_words(why: Explanation) -> str:
         f"(likelihood {terms['likelihood']:.4g}, reward {terms['reward']:.4g}).",
         *_made_by(why),
     ]
+    if why.kept.get("visited"):
+        lines.append(
+            f"It was visited {why.kept['visited']} time(s) before; a visit may miss a target, and "
+            "the chance counts what those visits said."
+        )
     if why.out:
         lines.append(f"Already out then: {', '.join(f'({r}, {c})' for r, c in why.out)}.")
     if why.runners_up:
