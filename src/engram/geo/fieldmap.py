@@ -74,7 +74,7 @@ class FieldMap:
         return {**columns, "probability": chance, "doubt": doubt, **expected, "visits": visits}
 
     def cells(self, *, opened: bool = False) -> Layer:
-        """Every cell (or open ones alone) with what is believed of it."""
+        """Every cell (or open ones alone) with what is believed of it; nothing of closed ones."""
         grid = self.state.grid
         closed = np.array([self.state.is_closed(i) for i in range(grid.n_cells)])
         chosen = np.flatnonzero(~closed) if opened else np.arange(grid.n_cells)
@@ -94,7 +94,7 @@ class FieldMap:
             "status": status[chosen],
             "outcome": outcome[chosen],
             "cost": grid.cost.ravel()[chosen],
-            **{name: values[chosen] for name, values in self.beliefs().items()},
+            **{n: np.where(closed, np.nan, v)[chosen] for n, v in self.beliefs().items()},
         }
         return Layer("cells", "Polygon", self.place.outlines(chosen), columns)
 

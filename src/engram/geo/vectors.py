@@ -23,8 +23,8 @@ from engram.errors import InputError, shown
 from engram.geo.crs import WGS84, file_crs, moved
 from engram.geo.markup import child_text, read_xml, under
 
-LARGEST = 512 * 2**20
-"""Bytes of a file of shapes that is read."""
+LARGEST, LARGEST_TEXT = 512 * 2**20, 64 * 2**20
+"""Bytes of a file of shapes that is read, and of one of text, which takes many times its size."""
 FARTHEST = 1e9
 """No coordinate of a place on Earth is as large, in any unit in use."""
 MOST_POINTS = 5_000_000
@@ -57,10 +57,11 @@ def read_shapes(path: Path) -> Shapes:
             f"{path}: give shapes as .geojson, .gpkg, .shp (or .zip with one) or .kml, or a raster "
             "as .tif"
         )
-    if check_file(file).stat().st_size > LARGEST:
+    most = LARGEST_TEXT if file.suffix.lower() in (".geojson", ".json", ".kml") else LARGEST
+    if check_file(file).stat().st_size > most:
         raise InputError(
-            f"{file} has {file.stat().st_size / 1e6:,.0f} MB; at most {LARGEST / 1e6:,.0f} MB of "
-            "shapes are read: simplify or cut it"
+            f"{file} has {file.stat().st_size / 1e6:,.0f} MB; at most {most / 1e6:,.0f} MB of "
+            "shapes are read: simplify or cut it, or give a GeoPackage"
         )
     try:
         found = reader(file, layer)
