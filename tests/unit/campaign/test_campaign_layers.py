@@ -101,3 +101,15 @@ def test_policies_that_would_not_look_at_them_are_refused(create: Make) -> None:
         create(layers=LAYERS)
     with pytest.raises(InputError, match="leave the option layers out"):
         create(policy="gp[layers=off]", layers=LAYERS)
+
+
+def test_visits_that_may_miss_and_layers_together(create: Make, reopen: Make) -> None:
+    campaign = create(policy="gp", layers=LAYERS, detection=0.6)
+    rng = np.random.RandomState(0)
+    for _ in range(14):
+        cell = campaign.ask()[0].cell
+        found = TARGET[GRID.index(cell)] and rng.uniform() < 0.6
+        campaign.tell(cell, float(found))
+    assert verify(reopen()).ok
+    named = {effect["name"]: effect for effect in status(campaign).to_dict()["layers"]}
+    assert named["height"]["change"] > 0
