@@ -58,7 +58,7 @@ DISTRUST = 0.5
 """Standard deviation of the weight of a belief map."""
 FEWEST = 3
 """Finds, and blanks, before sizes are learnt: blanks alone would say that nothing varies."""
-TEST = 0.5
+TEST = 1.5
 """How much doubt of layers counts beyond the doubt of the cell."""
 ENDS = 0.1
 """Share of the cells that are called a layer's high end, and its low end."""
