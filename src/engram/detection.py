@@ -37,7 +37,7 @@ PRIOR = (4.0, 2.0)
 """Beta prior of a chance that is learnt: 2/3 on average, 0.34 to 0.92 in nine of ten cases."""
 EXPECTED = 0.2
 """p_0."""
-SURE = 100.0
+SURE = 20.0
 """Bayes factor at which reports that may be false alarms settle a cell as target."""
 OLDEST = 1e-6
 """The least that an old visit counts."""

@@ -241,6 +241,15 @@ def test_several_visits_of_one_cell_are_taken_one_after_the_other() -> None:
     assert one.t == 3
 
 
+def test_the_evidence_is_the_probability_of_the_report() -> None:
+    policy = make_policy("gp", GRID, 20, detection=0.6, false_alarm=0.1)
+    for outcome in (0, 1):
+        policy.observe(visit((1, 1 + outcome), outcome))
+        p, told = policy.log.forecast[-1], policy.log.evidence[-1]
+        report = 0.6 * p + 0.1 * (1 - p)
+        assert told == pytest.approx(np.log(report if outcome else 1 - report))
+
+
 def test_policies_that_take_visits_for_truth_say_so() -> None:
     with pytest.raises(InputError, match="takes every visit for the truth"):
         make_policy("greedy", GRID, 5, memory=tiny_memory(), detection=0.7)
