@@ -43,7 +43,7 @@ export class AreaMap {
   }
 
   fit() {
-    const left = this.element.clientWidth > 900 ? this.margin : 12;
+    const left = this.element.clientWidth > 700 ? this.margin : 12;
     this.map.fitBounds(this.lattice.bounds(), { paddingTopLeft: [left, 12], paddingBottomRight: [12, 12], animate: false });
   }
 

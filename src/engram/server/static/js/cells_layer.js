@@ -140,9 +140,9 @@ export const CellsLayer = L.Layer.extend({
     if (this._shown.visits && wide < SIGNS_FROM) this._stretch(above, this._state, dense);
     above.setTransform(dense, 0, 0, dense, 0, 0);
     if (this._shown.visits && wide >= SIGNS_FROM) this._signs(above, size, wide);
-    if (this._shown.tours) this._ways(above, wide);
     if (this.marked) this._frames(above, this.marked, 1);
     if (this.cursor) this._frames(above, [this.cursor], 3);
+    if (this._shown.tours) this._ways(above, wide);
   },
 
   /** Where a corner is on the screen, in fractions of pixels. */

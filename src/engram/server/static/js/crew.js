@@ -114,14 +114,14 @@ class Crew {
   whereIs(cell) {
     if (!this.lattice.onEarth) {
       const from = this.start;
-      return from ? h("p", { class: "way" }, steps(from, cell)) : null;
+      return from ? h("span", { class: "way" }, steps(from, cell)) : null;
     }
     if (!this.position.here) return null;
     const to = this.lattice.centre(cell);
     const angle = bearing(this.position.here, to);
     const arrow = h("span", { class: "arrow", "aria-hidden": "true" }, "↑");
     arrow.style.transform = `rotate(${Math.round(angle)}deg)`;
-    return h("p", { class: "way" }, arrow, t("way", { far: metres(distance(this.position.here, to)), compass: compass(angle), angle: Math.round(angle) }));
+    return h("span", { class: "way" }, arrow, t("way", { far: metres(distance(this.position.here, to)), compass: compass(angle), angle: Math.round(angle) }));
   }
 
   paint() {
@@ -132,9 +132,7 @@ class Crew {
     this.lists.refresh();
     const now = queries.find((q) => this.chosen && q.query === this.chosen.query) ?? queries[0] ?? null;
     this.paintCard(now);
-    show(this.list, queries.map((q) => h("li", {},
-      h("button", { type: "button", class: "cell-line", "aria-current": now === q ? "true" : null, onclick: () => this.choose(q.cell) },
-        h("span", {}, cellName(q.cell)), this.whereIs(q.cell)))));
+    this.paintList(queries, now);
     this.area.cells.cursor = now?.cell ?? null;
     const measured = this.cells.measured;
     this.area.cells.setScenery({
@@ -143,6 +141,19 @@ class Crew {
       closed: this.cells.closed,
       tours: queries.length ? [{ colour: MINE, cells: queries.map((q) => q.cell), start: null }] : [],
     });
+  }
+
+  /** The list is made anew when it has become another; else only the ways are. */
+  paintList(queries, now) {
+    const listed = [now?.query, ...queries.map((q) => q.query)].join();
+    if (listed !== this.listed) {
+      this.listed = listed;
+      this.ways = queries.map(() => h("span", {}));
+      show(this.list, queries.map((q, k) => h("li", {},
+        h("button", { type: "button", class: "cell-line", "aria-current": now === q ? "true" : null, onclick: () => this.choose(q.cell) },
+          h("span", {}, cellName(q.cell)), this.ways[k]))));
+    }
+    queries.forEach((q, k) => show(this.ways[k], this.whereIs(q.cell)));
   }
 
   /** The card of the next cell; what was typed into it stays while the cell is the same. */

@@ -45,10 +45,14 @@ function trouble(outbox) {
 export function crewLists(outbox, where) {
   const troubles = h("section", { class: "troubles", "aria-label": t("troubles") });
   const unsent = h("section", { "aria-label": t("unsent") });
+  let shown = null; // what is pressed or read stays as it is while the reports are the same
   return {
     whole: [troubles, unsent],
     refresh() {
       const mine = outbox.of(where);
+      const now = mine.map((one) => `${one.key} ${one.state} ${one.words}`).join();
+      if (now === shown) return;
+      shown = now;
       const bad = mine.filter((one) => one.state !== "waiting");
       const good = mine.filter((one) => one.state === "waiting");
       show(troubles, bad.length > 0 && [h("h2", {}, t("troubles")), h("ul", { class: "reports" }, bad.map(trouble(outbox)))]);

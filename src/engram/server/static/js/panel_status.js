@@ -31,7 +31,7 @@ export function statusPanel(planner) {
       h("p", { class: status.advice.stop ? "stop" : "go" }, status.advice.words),
       h("p", {}, t("leftWords", {
         expected: number(left.expected), low: number(left.low), high: number(left.high),
-        level: number(100 * left.level), chance: number(100 * status.chance_remaining),
+        level: number(100 * left.level), chance: number(Math.floor(1000 * status.chance_remaining) / 10),
       })),
       h("p", {}, h("strong", {}, t("fitness")), " ", status.prior_fitness.words));
   }

@@ -315,9 +315,10 @@ export function t(name, values = {}) {
   return words.replace(/\{(\w+)\}/g, (whole, key) => (key in values ? String(values[key]) : whole));
 }
 
-const plain = new Intl.NumberFormat(locale, { maximumSignificantDigits: 4 });
+const whole = new Intl.NumberFormat(locale);
+const rounded = new Intl.NumberFormat(locale, { maximumSignificantDigits: 3 });
 
-export const number = (value) => plain.format(value);
+export const number = (value) => (Number.isInteger(value) ? whole : rounded).format(value);
 
 export const cellName = ([row, col]) => t("cellName", { row, col });
 
@@ -335,7 +336,7 @@ export const compass = (angle) => t("compass").split(" ")[Math.round(angle / 45)
 
 /** A distance. */
 export const metres = (far) =>
-  far < 995 ? t("metres", { n: number(Math.round(far / 5) * 5) }) : t("kilometres", { n: number(far / 1000) });
+  far < 995 ? t("metres", { n: number(Math.round(far / 5) * 5) }) : t("kilometres", { n: number(Math.round(far / 100) / 10) });
 
 /** From cell to cell on a plain grid. */
 export function steps(from, to) {
