@@ -14,6 +14,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -36,8 +37,9 @@ class Case:
     parts: tuple[str, ...] = ()
 
 
+@cache
 def cases() -> list[Case]:
-    """Every hostile file."""
+    """Every hostile file; made once."""
     makers: tuple[Callable[[], Iterator[Case]], ...] = (
         _geojson, _kml, _gpx, _geopackage, _shapefile, _geotiffs, _tables,
     )  # fmt: skip
