@@ -81,7 +81,7 @@ def _left(search: Search, t: int) -> dict[str, float]:
 
 
 def table(rows: list[dict[str, Any]], at: tuple[int, ...]) -> str:
-    """Means over the tasks that all policies shown have searched."""
+    """Means over the tasks that each policy has searched; their number stands beside."""
     names = [label for label, _, _ in PLANS if any(r["policy"] == label for r in rows)]
     head = [
         *("policy", "tasks", *(f"SR at {b}" for b in at), "revisits", "calib. error"),
