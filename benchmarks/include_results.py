@@ -27,7 +27,14 @@ from engram.bench.runner import read_results
 from engram.bench.tables import paired, plus_minus
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "docs/engine.md", "docs/memories.md", "docs/campaigns.md", "docs/map.md")
+PAGES = (
+    "README.md",
+    "docs/engine.md",
+    "docs/memories.md",
+    "docs/campaigns.md",
+    "docs/map.md",
+    "docs/layers.md",
+)
 CLAIM = re.compile(r"<!-- says ([\w-]+): (\S+) - (\S+) -->.*?<!-- said -->", re.DOTALL)
 MARKED = re.compile(r"<!-- include (\S+) -->\n.*?<!-- end of \1 -->", re.DOTALL)
 
