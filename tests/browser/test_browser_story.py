@@ -147,6 +147,7 @@ def test_a_planner_and_a_crew_work_together(
         page.fill("#correct-form [name=reason]", "a fox")
         page.click("#correct-form [type=submit]")
         measured_are(page, "3", "1")
+        expect(page.locator("#said")).to_contain_text("corrected")  # the card is new by then
 
         page.locator(".why-box summary").click()
         expect(page.locator(".why")).to_contain_text("candidates ranked by")
