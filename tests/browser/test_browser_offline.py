@@ -30,8 +30,9 @@ def test_reports_survive_closed_pages_and_a_killed_server(browser: Browser, serv
             if n and n % (REPORTS // 4) == 0:  # the phone is put away and taken out again
                 crew.another_page()
                 crew.open("/crew/dunes")
-            expect(crew.page.locator("#unsent li")).to_have_count(n)
+                expect(crew.page.locator("#unsent li")).to_have_count(n)
             crew.page.click("#found" if n % 3 == 0 else "#nothing")
+            expect(crew.page.locator("#unsent li")).to_have_count(n + 1)  # it is on the disk
         expect(crew.page.locator("#unsent-count")).to_have_text(f"{REPORTS} not sent")
 
         taken = [query["cell"] for query in handed[:FASTER]]
