@@ -37,8 +37,8 @@ class PolicySpec:
     attribute: str
     summary: str
     needs_memory: bool = False
-    needs_layers: bool = False
     factory: Callable[..., Policy] | None = field(default=None, repr=False, compare=False)
+    needs_layers: bool = False
 
     def load(self) -> Callable[..., Policy]:
         """The class or function that makes the policy."""
