@@ -32,10 +32,10 @@ test: $(STAMP) lint
 	$(MAKE) -j2 test-unit test-rest
 
 test-unit: $(STAMP)
-	$(BIN)/python -m pytest -rs -q tests/unit
+	$(BIN)/python -m pytest -rs tests/unit
 
 test-rest: $(STAMP)
-	$(BIN)/python -m pytest -rs -q --ignore=tests/unit tests
+	$(BIN)/python -m pytest -rs --ignore=tests/unit tests
 
 N ?= 1000
 attack: $(STAMP)
