@@ -54,7 +54,7 @@ def test_a_search_never_enters_the_room_of_the_paper(tmp_path: Path) -> None:
         "from engram.cli.main import main\n"
         "image = np.random.default_rng(0).random((8, 8))\n"
         "np.save('image.npy', image), np.save('mask.npy', image > 0.8)\n"
-        "line = 'search --image image.npy --target mask.npy --budget 6 --policy gp --out out.html'\n"
+        "line = 'search --image image.npy --target mask.npy --budget 6 --policy gp --out out'\n"
         "assert main(line.split()) == 0\n"
         "task = engram.ball_task(0)\n"
         "engram.simulate(engram.make_policy('gp', task.grid, 5), task)\n"
