@@ -23,7 +23,7 @@ import platform
 from pathlib import Path
 
 import numpy as np
-from searches import SUITES, evidence_at, kept, memory_of
+from searches import SUITES, kept, memory_of, so_far_at
 
 from engram._threads import set_threads
 from engram.bench.provenance import commit
@@ -51,7 +51,7 @@ def run_task(k: int, args: argparse.Namespace) -> list[Row]:
     for t in MOMENTS:
         if t not in search.chances:
             continue
-        seen, truth = evidence_at(search, t)
+        seen, truth = so_far_at(search, t)
         ours, plain = distribution(seen), by_kriging(seen)
         for level in LEVELS:
             row: Row = {"t": t, "level": level, "truth": truth}

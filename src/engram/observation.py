@@ -127,7 +127,7 @@ class Observations:
         self.values = np.zeros((grid.channels, grid.height, grid.width), np.float32)
         self.measured = np.zeros(grid.n_cells, bool)
         self.settled = np.zeros(grid.n_cells, bool)
-        self._evidence: dict[int, float] = {}
+        self._log_odds: dict[int, float] = {}
         for item in items:
             self.add(item)
 
@@ -173,8 +173,8 @@ class Observations:
         self.mask[rows, cols] = 1.0
         self.measured[index] = True
         own = (item.detection or self.detection).at_first
-        known = self._evidence.get(index, 0.0) + own.log_odds(item.outcome > 0)
-        self._evidence[index] = known
+        known = self._log_odds.get(index, 0.0) + own.log_odds(item.outcome > 0)
+        self._log_odds[index] = known
         self.settled[index] = settles(known)
         self.items.append(item)
 

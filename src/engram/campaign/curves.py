@@ -15,7 +15,7 @@ from engram.campaign.engine import Engine
 from engram.campaign.model import digest
 from engram.campaign.remaining import distribution, summary
 from engram.campaign.state import State
-from engram.campaign.status import evidence
+from engram.campaign.status import so_far
 
 MOMENTS = 12
 """Moments at which what was left is computed, at most twice as many."""
@@ -90,7 +90,7 @@ def _left(
     loaded = None if kept is None else kept.load(key)
     if loaded is None:
         policy = Engine(folder, keeps=False).policy(state)
-        rest = summary(distribution(evidence(state, policy)), level)
+        rest = summary(distribution(so_far(state, policy)), level)
         numbers = np.array([rest.expected, rest.low, rest.high], np.float64)
         if kept is not None:
             kept.save(key, {"left": numbers}, "")

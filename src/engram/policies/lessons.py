@@ -23,7 +23,7 @@ from engram.memory.consolidation import dream
 from engram.memory.denoiser import Denoiser, Known, Memory
 from engram.memory.transient import Examples
 from engram.observation import Observations
-from engram.policies.imagination import evidence_of
+from engram.policies.imagination import measurements_of
 from engram.posterior import pinned
 
 LESSONS = ("posterior", "measured", "joint", "prior", "prequential")
@@ -42,11 +42,11 @@ class Lessons:
 
     def examples(self, samples: Tensor, observations: Observations) -> Examples:
         """Pairs for samples (P, C, H, W) of the area given these observations."""
-        evidence = evidence_of(observations)
-        x0 = self.dreams(observations.grid) if self.kind == "prior" else pinned(samples, evidence)
-        weight = evidence.mask if self.kind == "measured" else torch.ones_like(evidence.mask)
+        measured = measurements_of(observations)
+        x0 = self.dreams(observations.grid) if self.kind == "prior" else pinned(samples, measured)
+        weight = measured.mask if self.kind == "measured" else torch.ones_like(measured.mask)
         anew = _ANEW.get(self.kind)
-        return Examples(x0, evidence.known, weight, None if anew is None else anew(observations))
+        return Examples(x0, measured.known, weight, None if anew is None else anew(observations))
 
     def dreams(self, grid: Grid) -> Tensor:
         """Unprompted draws (DREAMS, C, H, W) of the permanent memory."""
@@ -73,7 +73,7 @@ def _measured_anew(observations: Observations) -> Anew:
 
 def _measured_there(observations: Observations) -> Anew:
     """Draws measured in the very cells that were measured."""
-    mask = evidence_of(observations).known.weight
+    mask = measurements_of(observations).known.weight
 
     def anew(draws: Tensor, generator: torch.Generator) -> tuple[Known, Tensor]:
         there = mask.expand(len(draws), -1, -1, -1)
