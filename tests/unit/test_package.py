@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import engram
+from engram.cli.main import ROOMS, command_of
 
 HEAVY = ("torch", "scipy", "sklearn", "matplotlib", "PIL", "sqlalchemy", "typer", "rich")
 
@@ -48,10 +49,24 @@ def test_a_campaign_loads_neither_the_paper_nor_reports_nor_a_server(tmp_path: P
 
 
 def test_the_command_line_starts_without_torch_and_without_a_database() -> None:
-    rooms = ("torch", "scipy", "sqlalchemy", "fastapi", "pydantic", "engram.bench.paper")
-    code = f"import engram.cli.main, sys; print([m for m in {rooms!r} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    rooms = ("numpy", *HEAVY[:-2], "fastapi", "pydantic", "engram.policies", "engram.bench")
+    for given in ([], ["--help"], ["--version"]):
+        code = (
+            f"import sys; from engram.cli.main import main; main({given!r})\n"
+            f"print([m for m in {rooms!r} if m in sys.modules])"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        assert done.stdout.strip().endswith("[]"), given
+
+
+def test_the_overview_says_of_every_command_what_the_command_says_of_itself() -> None:
+    whole, overview = command_of(*ROOMS).commands, command_of().commands
+    assert whole.keys() == overview.keys() == ROOMS.keys()
+    for name, (_, line) in ROOMS.items():
+        assert overview[name].help == line
+        assert whole[name].help.splitlines()[0] == line
 
 
 def test_a_campaign_loads_no_more_than_its_policy_needs(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from engram.report.summary import (
     random_result,
     result_of,
 )
-from engram.simulate import Trace
+from engram.simulation import Trace
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1d1f; --soft: #5a6067; --paper: #ffffff;

@@ -53,7 +53,7 @@ class SequenceUnit(Unit):
         from engram.memory.consolidation import ConsolidationPlan, consolidate
         from engram.memory.library import load_memory
         from engram.policies import make_policy
-        from engram.simulate import simulate
+        from engram.simulation import simulate
 
         tasks = get_suite(self.suite).tasks(self.data, dict(self.settings))
         memory = load_memory(self.choice.prior)
