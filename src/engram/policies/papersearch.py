@@ -84,7 +84,7 @@ class PaperSettings:
     imagined: float = 0.05
     rollback: bool = False
     schedule: UpdateSchedule = field(default_factory=UpdateSchedule)
-    adapt: AdaptPlan = field(default_factory=lambda: AdaptPlan(m_steps=5, batch=8))
+    adapt: AdaptPlan = field(default_factory=lambda: AdaptPlan(m_steps=10, batch=8))
 
     def __post_init__(self) -> None:
         checked_rule(self.rule)
