@@ -27,8 +27,8 @@ def posterior_samples(policy: Policy) -> Tensor:
     inside: Any = getattr(policy, "inner", policy)
     if not hasattr(inside, "imagination"):
         raise InputError(f"policy {policy.name!r} imagines nothing that could be learnt from")
-    evidence = inside.imagination.evidence(inside.observations)
-    samples: Tensor = inside.imagination.draw(inside.composite(), evidence, policy.t)
+    measured = inside.imagination.measurements(inside.observations)
+    samples: Tensor = inside.imagination.draw(inside.composite(), measured, policy.t)
     return samples
 
 

@@ -24,7 +24,7 @@ from engram.memory.denoiser import SIGMA_REF, Known
 from engram.memory.transient import AdaptPlan, CompositeDenoiser, Examples, TransientMemory
 from engram.policies.hyperprior import Hyperprior
 from engram.policies.outcome_h import OutcomeTransform
-from engram.posterior import Evidence, MomentMatching, Sampler
+from engram.posterior import Measured, MomentMatching, Sampler
 from engram.testing import Gaussian, GaussianDenoiser
 
 SIZE = 3
@@ -166,7 +166,7 @@ def test_em_takes_the_exact_course_and_the_evidence_never_falls() -> None:
     """E-step: guided samples of both memories. M-step: Eq. 7 on them. Three times over."""
     sigma, y = 0.7, np.array([1.0, -0.8, 0.0, 0.6, 0.0, 0.0, -1.0, 0.0, 0.9])
     measured = y != 0
-    evidence = Evidence(image(y), image(measured * 1.0), image(np.full(PIXELS, sigma)))
+    measurements = Measured(image(y), image(measured * 1.0), image(np.full(PIXELS, sigma)))
     transient = memory_with(Shift())
     exact, found, course = np.zeros(PIXELS), np.zeros(PIXELS), []
     for k in range(4):
@@ -174,9 +174,9 @@ def test_em_takes_the_exact_course_and_the_evidence_never_falls() -> None:
         course.append(float(-0.5 * (off**2).sum() / (1 + sigma**2)))
         assert found[measured] == pytest.approx(exact[measured], abs=0.1)
         assert np.abs(found[~measured]).max() < 0.2  # nothing but the chance of a thousand draws
-        composite = CompositeDenoiser(WHITE, transient, evidence.known)
-        samples = Sampler(MomentMatching(2), 24).draw(composite, evidence, 1024, seed=k)
-        taught(transient, Examples(samples, evidence.known, torch.ones(1, 1, SIZE, SIZE)), k)
+        composite = CompositeDenoiser(WHITE, transient, measurements.known)
+        samples = Sampler(MomentMatching(2), 24).draw(composite, measurements, 1024, seed=k)
+        taught(transient, Examples(samples, measurements.known, torch.ones(1, 1, SIZE, SIZE)), k)
         found = transient.body.m.detach().flatten().double().numpy()
         exact = exact + np.where(measured, (y - exact) / (1 + sigma**2), 0.0)
     assert (np.diff(course) > 0).all()

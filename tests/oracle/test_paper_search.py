@@ -21,7 +21,7 @@ from engram.memory.denoiser import Known
 from engram.memory.transient import CompositeDenoiser, Examples
 from engram.observation import Observation, Observations
 from engram.pacing import UpdateSchedule
-from engram.policies.imagination import DrawPlan, evidence_of
+from engram.policies.imagination import DrawPlan, measurements_of
 from engram.policies.lessons import Lessons
 from engram.policies.papersearch import PaperSearch
 from engram.symmetry import TURNS, turned, turned_back
@@ -160,15 +160,15 @@ def test_h_learns_from_draws_and_from_everything_measured(lesson: str) -> None:
     policy, calls = lessons(lesson=lesson)
     assert [(path, t) for _, path, t, _ in calls] == [(3, 3), (6, 6)]  # in time, each once
     for examples, due, _, permanent in calls:
-        evidence = evidence_of(policy.observations.subset(range(due)))
+        measurements = measurements_of(policy.observations.subset(range(due)))
         assert permanent is policy.frozen
-        assert torch.equal(examples.known.values, evidence.known.values)
-        assert torch.equal(examples.known.weight, evidence.mask)
+        assert torch.equal(examples.known.values, measurements.known.values)
+        assert torch.equal(examples.known.weight, measurements.mask)
         assert examples.known.weight.sum() == due
-        off = (examples.x0 - evidence.values) * evidence.mask
+        off = (examples.x0 - measurements.values) * measurements.mask
         assert float(off.abs().max()) < 1e-6  # measured pixels are as they were measured
-        assert (examples.x0 * (1 - evidence.mask)).std() > 0.2  # draws, not a blank
-        weight = evidence.mask if lesson == "measured" else torch.ones_like(evidence.mask)
+        assert (examples.x0 * (1 - measurements.mask)).std() > 0.2  # draws, not a blank
+        weight = measurements.mask if lesson == "measured" else torch.ones_like(measurements.mask)
         assert torch.equal(examples.weight, weight)
         assert examples.anew is None
 
@@ -194,7 +194,7 @@ def test_lessons_of_the_prior_measure_the_memorys_draws_where_the_search_has_mea
     assert float(examples.x0.mean(dim=0).abs().max()) < 0.5  # a white memory: no trace of the area
     assert torch.equal(calls[0][0].x0, examples.x0)  # drawn once
     _, known, weight = examples.anew(examples.x0[:5], torch.Generator())
-    mask = evidence_of(policy.observations.subset(range(due))).mask
+    mask = measurements_of(policy.observations.subset(range(due))).mask
     assert torch.equal(known.weight, mask.expand(5, -1, -1, -1))
     assert torch.equal(known.values, examples.x0[:5] * mask)
     assert torch.equal(weight, torch.ones_like(known.weight))
@@ -214,7 +214,7 @@ def test_prequential_lessons_tell_the_first_cells_and_ask_for_the_later_ones() -
         assert asked[order].tolist() == [0.0] * count + [1.0] * (due - count)
         assert int(asked.sum()) == due - count  # nothing that was never measured
     assert seen == set(range(due))
-    truth = evidence_of(policy.observations).values
+    truth = measurements_of(policy.observations).values
     assert float(((known.values - truth) * known.weight).abs().max()) < 1e-6
 
 
@@ -224,7 +224,7 @@ def test_lessons_in_hindsight_tell_the_first_cells_and_ask_for_all_that_is_known
     examples, due, _, _ = calls[1]
     many = examples.x0[:1].repeat(600, 1, 1, 1)
     x0, known, weight = examples.anew(many, torch.Generator().manual_seed(1))
-    measured = evidence_of(policy.observations.subset(range(due))).mask.flatten() > 0
+    measured = measurements_of(policy.observations.subset(range(due))).mask.flatten() > 0
     order = [policy.grid.index(cell) for cell in WALK[:due]]
     seen = set()
     for area, mask, values, counts in zip(x0, known.weight, known.values, weight, strict=True):

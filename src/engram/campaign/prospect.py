@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from engram.campaign.coefficients import EVENNESS, PACE
 from engram.campaign.correction import corrected
 from engram.campaign.remaining import (
-    Evidence,
+    SearchSoFar,
     is_led,
     log_beta_binomial,
     log_choose,
@@ -89,7 +89,7 @@ class Prospect:
         }
 
 
-def prospect(seen: Evidence, left: Array, count: int, *, level: float = 0.8) -> Prospect:
+def prospect(seen: SearchSoFar, left: Array, count: int, *, level: float = 0.8) -> Prospect:
     """What ``count`` further measurements would find.
 
     left : (m + 1,) probabilities of 0, ..., m targets among the m searchable cells
@@ -107,7 +107,7 @@ def seen_of(masses: Array, chance: float) -> Array:
     return np.asarray(masses @ np.where(found <= there, np.exp(logs), 0.0))
 
 
-def finds(seen: Evidence, left: Array, count: int) -> Array:
+def finds(seen: SearchSoFar, left: Array, count: int) -> Array:
     """(n + 1,) probabilities of 0, ..., n finds in n = min(count, m) measurements."""
     m = len(left) - 1
     n = min(count, m)
@@ -118,7 +118,7 @@ def finds(seen: Evidence, left: Array, count: int) -> Array:
     return np.asarray(weights @ found_of(targets, n, share_of(chances, n), hand(chances)))
 
 
-def likeliest(seen: Evidence) -> Array:
+def likeliest(seen: SearchSoFar) -> Array:
     """(m,) corrected chances of the searchable cells, the largest first."""
     chances = corrected(seen.probability, seen.forecast, seen.hits)[seen.searchable]
     return np.asarray(np.sort(chances)[::-1])

@@ -54,6 +54,10 @@ Lease = Annotated[
 ]
 Rank = Annotated[str | None, typer.Option(help="Rank by 'score' or 'per-cost'.")]
 From = Annotated[str | None, typer.Option("--from", help="Where the crew starts: R,C.")]
+FalseAlarm = Annotated[
+    float | None,
+    typer.Option(help="Chance that a visit reports a target that is not there, 0 to below 1."),
+]
 
 
 def needs_database() -> None:

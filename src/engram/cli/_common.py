@@ -40,6 +40,9 @@ LayerOption = Annotated[
         "high, or :kinds for categories; may be given several times.",
     ),
 ]
+ExecutorOption = Annotated[
+    str, typer.Option("--executor", "--engine", help="Where units run: local or ray.")
+]
 BeliefOption = Annotated[
     Path | None, typer.Option("--belief", help="Map of the probability of target, 0 to 1.")
 ]

@@ -14,7 +14,7 @@ from engram.cli import _printing as printing
 
 if TYPE_CHECKING:
     from engram.bench.paper.jobs import Clock, Job, LeftOut
-    from engram.bench.runner import Engine
+    from engram.bench.runner import Executor
 
 LOG_SECONDS = 60.0
 """How often a run that is not on a terminal says how far it is."""
@@ -35,7 +35,7 @@ def paper(
     tasks: Annotated[
         int | None, typer.Option(help="At most so many tasks for each experiment.")
     ] = None,
-    engine: Annotated[str, typer.Option(help="Where units run: local or ray.")] = "local",
+    executor: common.ExecutorOption = "local",
     workers: Annotated[
         int | None, typer.Option(help="Processes of one thread each (default: the cores).")
     ] = None,
@@ -54,11 +54,11 @@ def paper(
     from engram.bench.paper.jobs import prepare
     from engram.bench.paper.run import check_kind, mark_kind, write_report
     from engram.bench.provenance import commit
-    from engram.bench.runner import make_engine
+    from engram.bench.runner import make_executor
 
     experiments, version = chosen(only), commit()
     folder = common.check_folder(out)
-    runner = make_engine(engine, workers, address)
+    runner = make_executor(executor, workers, address)
     set_threads(1)
     if not fresh:
         check_kind(folder, quick=quick)
@@ -86,7 +86,7 @@ def _name_missing(left_out: Sequence[LeftOut], data_root: Path | None) -> None:
         printing.remark(f"  {part.title}: {', '.join(part.files)}")
 
 
-def _run(jobs: Sequence[Job], engine: Engine, workers: int, fresh: bool) -> None:
+def _run(jobs: Sequence[Job], executor: Executor, workers: int, fresh: bool) -> None:
     """Run with a bar over all units and an estimate of the time left."""
     from engram.bench.paper.run import run_jobs
 
@@ -104,7 +104,7 @@ def _run(jobs: Sequence[Job], engine: Engine, workers: int, fresh: bool) -> None
                 printing.remark(f"{clock.done} of {clock.units} units done; {left}")
                 said = time.monotonic()
 
-        run_jobs(jobs, engine=engine, workers=workers, fresh=fresh, progress=progress)
+        run_jobs(jobs, executor=executor, workers=workers, fresh=fresh, progress=progress)
 
 
 def duration(seconds: float) -> str:

@@ -31,7 +31,7 @@ from engram.memory.consolidation import dream
 from engram.memory.denoiser import Denoiser, Known, Memory
 from engram.memory.transient import Examples
 from engram.observation import Observations
-from engram.policies.imagination import evidence_of
+from engram.policies.imagination import measurements_of
 from engram.posterior import pinned
 from engram.symmetry import TURNS, turned
 
@@ -58,10 +58,10 @@ class Lessons:
 
     def examples(self, samples: Tensor, observations: Observations) -> Examples:
         """Pairs for samples (P, C, H, W) of the area given these observations."""
-        evidence = evidence_of(observations)
-        x0 = self.dreams(observations.grid) if self.kind == "prior" else pinned(samples, evidence)
-        weight = evidence.mask if self.kind == "measured" else torch.ones_like(evidence.mask)
-        return Examples(x0, evidence.known, weight, self._anew(observations))
+        measured = measurements_of(observations)
+        x0 = self.dreams(observations.grid) if self.kind == "prior" else pinned(samples, measured)
+        weight = measured.mask if self.kind == "measured" else torch.ones_like(measured.mask)
+        return Examples(x0, measured.known, weight, self._anew(observations))
 
     def _anew(self, observations: Observations) -> Anew | None:
         """How Y is made anew at every step, if it is."""
@@ -101,7 +101,7 @@ def _measured_anew(observations: Observations) -> Anew:
 
 def _measured_there(observations: Observations) -> Anew:
     """Draws measured in the very cells that were measured."""
-    mask = evidence_of(observations).known.weight
+    mask = measurements_of(observations).known.weight
 
     def anew(draws: Tensor, generator: torch.Generator) -> tuple[Tensor, Known, Tensor]:
         there = mask.expand(len(draws), -1, -1, -1)

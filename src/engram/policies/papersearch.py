@@ -148,7 +148,7 @@ class PaperSearch(Policy):
 
     def composite(self) -> Denoiser:
         """Both memories with everything that was measured; the frozen one while h misleads."""
-        known = self.imagination.evidence(self.observations).known
+        known = self.imagination.measurements(self.observations).known
         return self.denoiser(known) if self._trusted else self.frozen
 
     @property
@@ -172,7 +172,7 @@ class PaperSearch(Policy):
         return self.current_scores()
 
     def answer(self, offer: Offer) -> Answer:
-        known = self.imagination.evidence(self.observations).known
+        known = self.imagination.measurements(self.observations).known
         self.imagination.imagine(self.denoiser(known), self.observations)
         if self._judged:
             self._imagine_alone()

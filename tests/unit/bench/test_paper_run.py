@@ -141,7 +141,7 @@ def test_faults_are_named(tmp_path: Path, capfd: Captured) -> None:
         (("--only", "toys"), "unknown experiment 'toys'"),
         (("--data-root", str(tmp_path / "x")), "no folder of data"),
         (("--tasks", "0"), "tasks=0"),
-        (("--engine", "abacus"), "unknown engine"),
+        (("--engine", "abacus"), "unknown executor"),
     ):
         assert _paper(tmp_path / "out", *more) == 2
         assert message in capfd.readouterr().err
