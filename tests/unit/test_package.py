@@ -85,3 +85,23 @@ def test_the_overview_says_of_every_command_what_the_command_says_of_itself() ->
     for name, (_, line) in ROOMS.items():
         assert overview[name].help == line
         assert whole[name].help.splitlines()[0] == line
+
+
+def test_a_campaign_loads_no_more_than_its_policy_needs(tmp_path: Path) -> None:
+    """What a new process loads is paid for at every ask: no toolbox for one function of it."""
+    code = (
+        "import sys\n"
+        "from engram.cli.main import main\n"
+        "for policy, rooms in (('gp', ('torch',)), ('auto', ('torch._dynamo', 'sympy'))):\n"
+        "    for line in (f'create {policy} --size 8,8 --budget 9 --policy {policy}',\n"
+        "                 f'ask {policy} -n 2', f'tell {policy} --cell 1,1 --outcome 1',\n"
+        "                 f'ask {policy} -n 2', f'status {policy}'):\n"
+        "        assert main(['campaign', *line.split(), '--db', 'c.db', '--json']) == 0, line\n"
+        "    rooms += ('sklearn', 'pandas', 'scipy.signal', 'scipy.stats', 'matplotlib')\n"
+        "    print('loaded:', [m for m in rooms if m in sys.modules])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    loaded = [line for line in done.stdout.splitlines() if line.startswith("loaded")]
+    assert loaded == ["loaded: []", "loaded: []"]
