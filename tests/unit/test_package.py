@@ -39,8 +39,26 @@ def test_a_campaign_loads_neither_the_paper_nor_reports_nor_a_server(tmp_path: P
         "             'tell pond --cell 1,1 --outcome 1', 'status pond', 'history pond',\n"
         "             'explain pond --query 1', 'verify pond', 'export pond -o a.json', 'list'):\n"
         "    assert main(['campaign', *line.split(), '--db', 'c.db', '--json']) == 0, line\n"
-        "rooms = ('engram.bench.paper', 'engram.report', 'engram.server', 'engram.bench.runner')\n"
+        "rooms = ('engram.reproduction', 'engram.report', 'engram.server', 'engram.bench')\n"
         "print('loaded:', [m for m in sys.modules if m.startswith(rooms)])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert done.stdout.strip().splitlines()[-1] == "loaded: []"
+
+
+def test_a_search_never_enters_the_room_of_the_paper(tmp_path: Path) -> None:
+    code = (
+        "import sys, numpy as np, engram\n"
+        "from engram.cli.main import main\n"
+        "image = np.random.default_rng(0).random((8, 8))\n"
+        "np.save('image.npy', image), np.save('mask.npy', image > 0.8)\n"
+        "line = 'search --image image.npy --target mask.npy --budget 6 --policy gp --out out'\n"
+        "assert main(line.split()) == 0\n"
+        "task = engram.ball_task(0)\n"
+        "engram.simulate(engram.make_policy('gp', task.grid, 5), task)\n"
+        "print('loaded:', [m for m in sys.modules if m.startswith('engram.reproduction')])\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path

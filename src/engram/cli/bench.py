@@ -11,8 +11,8 @@ import typer
 from engram.cli import _common as common
 from engram.cli import _printing as printing
 from engram.cli import _tasks as given
-from engram.cli.paper import paper
 from engram.memory.library import DEFAULT_MEMORY
+from engram.reproduction.command import paper
 
 if TYPE_CHECKING:
     from engram.bench.runner import Executor, Plan

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from engram.bench.paper.catalogue import EXPERIMENTS
-from engram.bench.paper.digest import digest
-from engram.bench.paper.experiments import Part
-from engram.bench.paper.memories import noise_memory
-from engram.bench.paper.page import page
 from engram.bench.runner import Executor, Plan, run_bench
 from engram.bench.seen import NOT_SAID, seen_lines
 from engram.cli.main import main
 from engram.memory.library import read_card
+from engram.reproduction.catalogue import EXPERIMENTS
+from engram.reproduction.digest import digest
+from engram.reproduction.experiments import Part
+from engram.reproduction.memories import noise_memory
+from engram.reproduction.page import page
 from engram.testing import tiny_memory
 
 DISCS = "Memory `universal` has seen fields of equal discs, which is what ball tasks are"

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from engram.bench.paper import catalogue, page, run
-from engram.bench.paper.experiments import Experiment, Part
-from engram.bench.paper.page import overview
-from engram.bench.paper.published import Published
-from engram.bench.paper.run import read_digests
 from engram.cli.main import main
-from engram.cli.paper import duration
+from engram.reproduction import catalogue, page, run
+from engram.reproduction.command import duration
+from engram.reproduction.experiments import Experiment, Part
+from engram.reproduction.page import overview
+from engram.reproduction.published import Published
+from engram.reproduction.run import read_digests
 
 Captured = pytest.CaptureFixture[str]
 

@@ -13,8 +13,8 @@ from engram.cli import _common as common
 from engram.cli import _printing as printing
 
 if TYPE_CHECKING:
-    from engram.bench.paper.jobs import Clock, Job, LeftOut
     from engram.bench.runner import Executor
+    from engram.reproduction.jobs import Clock, Job, LeftOut
 
 LOG_SECONDS = 60.0
 """How often a run that is not on a terminal says how far it is."""
@@ -50,11 +50,11 @@ def paper(
     version of the code are never mixed in.
     """
     from engram._threads import cores, set_threads
-    from engram.bench.paper.catalogue import chosen
-    from engram.bench.paper.jobs import prepare
-    from engram.bench.paper.run import check_kind, mark_kind, write_report
     from engram.bench.provenance import commit
     from engram.bench.runner import make_executor
+    from engram.reproduction.catalogue import chosen
+    from engram.reproduction.jobs import prepare
+    from engram.reproduction.run import check_kind, mark_kind, write_report
 
     experiments, version = chosen(only), commit()
     folder = common.check_folder(out)
@@ -88,7 +88,7 @@ def _name_missing(left_out: Sequence[LeftOut], data_root: Path | None) -> None:
 
 def _run(jobs: Sequence[Job], executor: Executor, workers: int, fresh: bool) -> None:
     """Run with a bar over all units and an estimate of the time left."""
-    from engram.bench.paper.run import run_jobs
+    from engram.reproduction.run import run_jobs
 
     if not jobs:
         return

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engram.bench.paper.published import UPDATED
 from engram.bench.pool import Report
 from engram.bench.runner import Plan
 from engram.bench.suites import get_suite
 from engram.bench.units import TRACK, Row, Unit, peak_mb, reset_peak, row_labels, row_of
+from engram.reproduction.published import UPDATED
 
 if TYPE_CHECKING:
     from torch import Tensor
