@@ -48,7 +48,8 @@ def test_without_a_word_visits_see_everything(served: Served) -> None:
     again = tell(served, (0, 0), 0.0)
     assert again.status_code == 409
     status = served.get("owner of all", f"{FEN}/status").json()
-    assert "detection" not in status and "layers" not in status
+    assert "detection" not in status
+    assert "layers" not in status
 
 
 def test_a_cell_is_visited_again_and_its_story_has_every_visit(served: Served) -> None:
@@ -101,7 +102,8 @@ def test_a_file_of_old_visits_counts_less(served: Served) -> None:
     )
     assert done.status_code == 200, done.text
     old, new = (o.detection for o in opened(served).state.observations)
-    assert old is not None and new is not None
+    assert old is not None
+    assert new is not None
     assert old.chance - old.false_alarm < new.chance - new.false_alarm <= 0.8
 
 
