@@ -37,6 +37,8 @@ Array = NDArray[np.float64]
 
 EXACT, BLOCKS = 200, 200
 """Values of N looked at one by one, and blocks into which larger ones are put together."""
+NOTHING = 1e-12
+"""Values of N that are so much less likely than the likeliest do not count."""
 
 HAND, LITTLE = 10, 0.003
 """Likeliest cells that count as being in hand, and h_0."""
@@ -112,6 +114,8 @@ def finds(seen: SearchSoFar, left: Array, count: int) -> Array:
     m = len(left) - 1
     n = min(count, m)
     targets, weights = _condensed(left)
+    counts = weights > NOTHING * weights.max()
+    targets, weights = targets[counts], weights[counts]
     if not is_led(seen):
         return np.asarray(weights @ _found_blindly(m, targets, n))
     chances = likeliest(seen)
@@ -151,8 +155,11 @@ def found_of(targets: Array, count: int, share: float, inhand: float) -> Array:
     targets, found = targets[:, None], np.arange(count + 1.0)
     n = np.minimum(targets, count)
     chance, kappa = chance_of_each(targets, n, share), evenness(n, inhand)
-    logs = log_beta_binomial(np.minimum(found, n), n, chance * kappa, (1 - chance) * kappa)
-    return np.asarray(np.where(found <= n, np.exp(logs), 0.0))
+    rows, columns = np.nonzero(found <= n)
+    tried, a, b = n[rows, 0], (chance * kappa)[rows, 0], ((1 - chance) * kappa)[rows, 0]
+    out = np.zeros((len(targets), count + 1))
+    out[rows, columns] = np.exp(log_beta_binomial(found[columns], tried, a, b))
+    return out
 
 
 def _found_blindly(m: int, targets: Array, count: int) -> Array:

@@ -162,9 +162,10 @@ def log_choose(n: Array | float, k: Array | float) -> Array:
 
 def log_beta_binomial(k: Array, n: Array | float, a: Array | float, b: Array | float) -> Array:
     """Log-probability of k out of n where the chance is Beta(a, b)."""
-    from scipy.special import betaln
+    from scipy.special import betaln, gammaln
 
-    return np.asarray(log_choose(n, k) + betaln(k + a, n - k + b) - betaln(a, b))
+    tried = gammaln(k + a) + gammaln(n - k + b) - gammaln(n + a + b)
+    return np.asarray(log_choose(n, k) + tried - betaln(a, b))
 
 
 def quantiles(masses: Array, level: float) -> tuple[int, int]:

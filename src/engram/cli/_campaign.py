@@ -197,7 +197,7 @@ def show_status(facts: dict[str, Any], as_json: bool) -> None:
         ["advice", facts["advice"]["words"]],
         ["prior", facts["prior_fitness"]["words"]],
         *(["layer", effect["words"]] for effect in facts.get("layers", ())),
-        *([["visits", facts["detection"]["words"]]] if "detection" in facts else []),
+        *([["visits", facts["detection"]["words"]]] if facts.get("detection") else []),
     ]
     for label, text in rows:
         say(f"{label:<14}{text}")

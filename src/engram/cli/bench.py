@@ -125,15 +125,22 @@ def _run(plan: Plan, folder: Path, executor: Executor, fresh: bool) -> dict[str,
         return run_bench(plan, folder, executor=executor, fresh=fresh, progress=progress)
 
 
+def _unfinished(results: dict[str, Any]) -> str:
+    """How much of a run there is, if not all."""
+    if results["complete"]:
+        return ""
+    return f"unfinished: {results['units']['done']} of {results['units']['all']} units"
+
+
 def _show(results: dict[str, Any]) -> None:
     from engram.bench.seen import seen_lines
     from engram.bench.tables import cost_table, paired_table, rate_table
 
     summary, at = results["summary"], results["options"]["at"]
-    done, every = results["units"]["done"], results["units"]["all"]
-    state = "" if results["complete"] else f" (unfinished: {done} of {every} units)"
+    left = _unfinished(results)
     printing.show_table(
-        rate_table(summary, at), f"{_title(results)}{state}; ± half of 95 % interval"
+        rate_table(summary, at),
+        f"{_title(results)}{f' ({left})' if left else ''}; ± half of 95 % interval",
     )
     printing.show_table(cost_table(summary))
     if summary["paired"]:
@@ -171,6 +178,9 @@ def report(
     source = (
         f"`engram bench run` at {results['commit']}; ± is half of the 95 % interval over tasks."
     )
+    left = _unfinished(results)
+    if left:
+        source += f" The run is {left}: not every policy has searched every task."
     seen = seen_lines(options["memories"], results.get("seen"))
     text = "\n".join([*map(markdown, tables), *(f"{line}\n" for line in seen), source, ""])
     write_file(place / "table.md", text)

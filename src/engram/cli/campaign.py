@@ -183,9 +183,7 @@ def tell(
             crs=crs or "",
             combine=combine,
             fix=fix,
-            **_trust(
-                campaign, detection, false_alarm, half_life=duration(half_life, "--half-life")
-            ),
+            **_trust(detection, false_alarm, half_life=duration(half_life, "--half-life")),
         )
     elif half_life is not None:
         raise InputError(f"--half-life {half_life}: it is for dated measurements of a --file")
@@ -197,7 +195,7 @@ def tell(
         if content is not None:
             raise InputError("--content FILE is told with --cell R,C; give --value V with --at")
         values = None if value is None else numbers(value, "--value")
-        trust = _trust(campaign, detection, false_alarm)
+        trust = _trust(detection, false_alarm)
         receipt = tell_at(
             campaign, at, outcome, values, noise=noise, by=by, key=key, crs=crs or "", **trust
         )
@@ -209,7 +207,7 @@ def tell(
             noise=noise,
             by=by,
             key=key,
-            **_trust(campaign, detection, false_alarm),
+            **_trust(detection, false_alarm),
         )
     emit(
         receipt.to_dict(),
@@ -218,15 +216,10 @@ def tell(
     )
 
 
-def _trust(campaign: Campaign | OverHttp, *seen: float | None, **more: Any) -> dict[str, Any]:
+def _trust(*seen: float | None, **more: Any) -> dict[str, Any]:
     """What is said of how far visits can be trusted; nothing where nothing is."""
     known = {**dict(zip(("detection", "false_alarm"), seen, strict=True)), **more}
-    said = {name: value for name, value in known.items() if value is not None}
-    if said and isinstance(campaign, OverHttp):
-        raise InputError(
-            f"--{next(iter(said)).replace('_', '-')} is told where the database is, not to a server"
-        )
-    return said
+    return {name: value for name, value in known.items() if value is not None}
 
 
 def _content(campaign: Campaign | OverHttp, content: Path | None, value: str | None) -> Any:

@@ -128,6 +128,9 @@ def _facts(campaign: Campaign, role: str, crew: str) -> dict[str, Any]:
         "budget": state.budget,
         **{name: getattr(spec, name) for name in (*names, "travel", "stop_yield")},
         "crews": {who: list(start) for who, start in spec.crews.items()},
+        "detection": spec.detection.to_dict(),
+        "layers": [] if spec.layers is None else list(spec.layers.names),
+        "belief": spec.layers is not None and spec.layers.belief is not None,
         "role": role,
         "crew": crew,
         "seq": state.seq,
@@ -181,8 +184,10 @@ def _cells(campaign: Campaign, seq: int | None) -> dict[str, Any]:
                 "at": m.at,
                 "seq": m.seq,
                 "query": m.query,
+                "visits": len(state.visits_of(index)),
+                "settled": state.is_settled(index),
             }
-            for m in state.measurements.values()
+            for index, m in state.measurements.items()
         ],
         "out": [q.to_dict(at) for q in state.out(at)],
         "waiting": [

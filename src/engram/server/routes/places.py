@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from engram.campaign import Campaign
 from engram.campaign.export import cells_of, line_of
+from engram.campaign.model import Measurement
 from engram.campaign.state import State
 from engram.errors import InputError, shown
 from engram.grid import Cell
@@ -123,6 +124,7 @@ async def one_cell(visit: TheVisit, context: TheContext, row: Index, col: Index)
         return {
             "cell": list(cell),
             "state": _state_of(state, cell, at),
+            "visits": [_visit_of(told) for told in state.visits_of(state.grid.index(cell))],
             "queries": [query.to_dict(at) for query in state.queries_of(cell)],
             "head": state.hash,
         }
@@ -137,7 +139,7 @@ async def one_cell(visit: TheVisit, context: TheContext, row: Index, col: Index)
                 if list(cell) in cells_of(event):
                     items = event.payload.get("items", ())
                     mine = [i for i in items if i.get("cell") == list(cell)]
-                    facts = mine[0].get("facts", {}) if mine else {}
+                    facts: dict[str, Any] = next((i["facts"] for i in mine if "facts" in i), {})
                     lines.append({**line_of(event).to_dict(), "facts": facts})
         return lines
 
@@ -146,13 +148,28 @@ async def one_cell(visit: TheVisit, context: TheContext, row: Index, col: Index)
 
 def _state_of(state: State, cell: Cell, at: float) -> str:
     index = state.grid.index(cell)
-    if index in state.measurements:
+    if state.is_settled(index):
         return "measured"
     if state.is_closed(index):
         return "closed"
     if cell in state.pending(at):
         return "out"
-    return "waiting" if index in state.waits(at) else "open"
+    if index in state.waits(at):
+        return "waiting"
+    return "visited" if index in state.measurements else "open"
+
+
+def _visit_of(told: Measurement) -> dict[str, Any]:
+    seen = told.observation.detection
+    return {
+        "outcome": told.observation.outcome,
+        "by": told.who,
+        "at": told.at,
+        "seq": told.seq,
+        "query": told.query,
+        "detection": None if seen is None else seen.chance,
+        "false_alarm": None if seen is None else seen.false_alarm,
+    }
 
 
 @places.post("/photos", response_model=answers.Photo, status_code=201, **needs("crew"))

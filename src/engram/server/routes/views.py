@@ -40,7 +40,12 @@ DECIDED = {"probability", "doubt", "total"}
 Number = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
-@views.get("/status", response_model=answers.Status, **needs("viewer"))
+@views.get(
+    "/status",
+    response_model=answers.Status,
+    response_model_exclude_unset=True,
+    **needs("viewer"),
+)
 async def status(
     visit: TheVisit,
     context: TheContext,

@@ -133,6 +133,13 @@ async def tell_file(
     crs: Annotated[str, Form(max_length=200)] = "",
     combine: Annotated[Literal["any", "share", "mean"], Form()] = "any",
     fix: Annotated[bool, Form()] = False,
+    detection: Annotated[
+        float | None, Form(gt=0, le=1, description="Of visits that do not say so themselves.")
+    ] = None,
+    false_alarm: Annotated[float | None, Form(ge=0, lt=1)] = None,
+    half_life: Annotated[
+        float | None, Form(gt=0, le=3.2e10, description="Seconds; dated measurements lose half.")
+    ] = None,
     if_match: IfMatch = None,
     key_header: KeyHeader = None,
 ) -> Any:
@@ -148,6 +155,9 @@ async def tell_file(
         crs=crs,
         combine=combine,
         fix=fix,
+        detection=detection,
+        false_alarm=false_alarm,
+        half_life=half_life,
         via=visit.account.name,
         head=expected_head(if_match),
     )
@@ -186,7 +196,8 @@ def _observation(campaign: Campaign, item: requests.Measurement, label: str) -> 
         else:
             content = content_from_values(grid, item.value)
         row, col = item.cell
-        return Observation.checked(grid, (row, col), content, item.outcome, item.noise)
+        seen = campaign.seen_by(item.detection, item.false_alarm)
+        return Observation.checked(grid, (row, col), content, item.outcome, item.noise, seen)
     except InputError as error:
         raise InputError(f"{label}{error}") from error
 

@@ -105,6 +105,13 @@ class Area(Given):
     crs: str | None
 
 
+class Trusted(Given):
+    """How far a visit can be trusted that does not say so itself."""
+
+    chance: float | Literal["learn"] = Field(description="That it finds a target that is there.")
+    false_alarm: float
+
+
 class CampaignFacts(Given):
     """What a campaign was created with, and what you may do in it."""
 
@@ -124,6 +131,9 @@ class CampaignFacts(Given):
     travel: float
     crews: dict[str, list[int]]
     stop_yield: float
+    detection: Trusted
+    layers: list[str] = Field(description="Names of what is known of every cell beforehand.")
+    belief: bool = Field(description="Whether somebody's map of chances came with it.")
     role: Role
     crew: str = Field(description="The name you ask and tell under.")
     seq: int
@@ -137,6 +147,20 @@ class MeasuredCell(Given):
     at: float
     seq: int
     query: int | None
+    visits: int = Field(1, description="How often it was visited; the outcome is the latest one.")
+    settled: bool = Field(True, description="False where another visit may find what was missed.")
+
+
+class OneVisit(Given):
+    """A visit of a cell that is in force; how far it can be trusted, where it said so itself."""
+
+    outcome: float
+    by: str
+    at: float
+    seq: int
+    query: int | None
+    detection: float | None
+    false_alarm: float | None
 
 
 class CellLine(Given):
@@ -155,7 +179,10 @@ class CellLine(Given):
 
 class CellHistory(Given):
     cell: list[int]
-    state: Literal["open", "out", "measured", "waiting", "closed"]
+    state: Literal["open", "out", "measured", "visited", "waiting", "closed"] = Field(
+        description="visited: another visit may find what was missed."
+    )
+    visits: list[OneVisit] = Field(description="In force, the latest last.")
     events: list[CellLine]
     queries: list[Query]
     head: str
@@ -304,6 +331,22 @@ class Interval(Given):
     model_config = ConfigDict(extra="allow")
 
 
+class LayerEffect(Given):
+    words: str
+    model_config = ConfigDict(extra="allow")
+
+
+class Missed(Given):
+    """What visits may have missed."""
+
+    chance: float = Field(description="That a visit finds a target that is there, as believed now.")
+    false_alarm: float
+    learnt: bool
+    visited_and_open: int = Field(description="Cells that were visited and may still hold target.")
+    expected_missed: float = Field(description="Targets in them, about.")
+    words: str
+
+
 class Status(Given):
     """Where a campaign stands, as ``engram campaign status --json``."""
 
@@ -328,6 +371,8 @@ class Status(Given):
     next: dict[str, float]
     advice: dict[str, Any]
     prior_fitness: dict[str, Any]
+    layers: list[LayerEffect] = Field([], description="What layers do to the odds of target.")
+    detection: Missed | None = Field(None, description="Where visits may miss a target.")
 
 
 class Explanation(Given):

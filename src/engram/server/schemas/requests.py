@@ -17,6 +17,24 @@ class Drawn(Taken):
     crs: str = Field("", max_length=200, description="Map of the grid, like EPSG:25833.")
 
 
+class KnownLayer(Taken):
+    """What is known of every cell beforehand: rows of numbers or texts, null where it is not."""
+
+    name: str = Field(min_length=1, max_length=100)
+    values: list[list[float | str | None]] = Field(min_length=1, max_length=10_000)
+    expected: Literal["", "more", "less"] = Field(
+        "", description="Whether more of it is thought to go with more target, or with less."
+    )
+
+
+Chance = Annotated[
+    float, Field(gt=0, le=1, description="That a visit finds a target that is there.")
+]
+FalseAlarm = Annotated[
+    float, Field(ge=0, lt=1, description="That a visit reports a target that is not there.")
+]
+
+
 class Create(Taken):
     """A new campaign, as ``engram campaign create`` takes it."""
 
@@ -46,6 +64,12 @@ class Create(Taken):
     travel: float = Field(0.0, ge=0)
     crews: dict[str, Cell] = Field({}, max_length=1000)
     stop_yield: float = Field(0.02, ge=0, le=1)
+    detection: Chance | Literal["learn"] | None = None
+    false_alarm: FalseAlarm | None = None
+    layers: list[KnownLayer] = Field([], max_length=100)
+    belief: list[list[float]] | None = Field(
+        None, description="Probability of target of every cell, as somebody sees it: rows."
+    )
 
 
 class Outing(Taken):
@@ -77,6 +101,10 @@ class Measurement(Taken):
         None, min_length=1, max_length=100_000, description="Content per channel (and pixel)."
     )
     noise: float = Field(0.0, ge=0, description="Standard deviation of the content.")
+    detection: Chance | None = Field(None, description="Of this visit; default: the campaign's.")
+    false_alarm: FalseAlarm | None = Field(
+        None, description="Of this visit; default: the campaign's."
+    )
     note: str = Field("", max_length=2000, description="Kept with the measurement.")
     photo: str | None = Field(
         None, pattern="^[0-9a-f]{64}$", description="A photo that was sent before."
