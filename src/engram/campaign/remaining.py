@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from engram.campaign.coefficients import CONCENTRATION, SHARE
 from engram.campaign.correction import corrected
 from engram.campaign.kriging import moments
-from engram.campaign.missed import Misses
+from engram.campaign.missed import Misses, sum_of
 from engram.detection import doubtful
 from engram.grid import Grid
 from engram.observation import Observations
@@ -202,7 +202,7 @@ def distribution(seen: SearchSoFar) -> Array:
     unsure = seen.unsure
     if unsure.any() and seen.misses is not None:
         never = distribution(replace(seen, searchable=seen.searchable & ~unsure))
-        return np.asarray(np.convolve(never, seen.misses.masses(unsure)))
+        return sum_of(never, seen.misses.masses(unsure))
     m = int(seen.searchable.sum())
     if m == 0:
         return np.ones(1)

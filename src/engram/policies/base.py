@@ -28,6 +28,10 @@ KEPT = 2
 """Answers kept for one state: for what a crew is offered, and for all cells."""
 
 
+DAMPED = 18.0
+"""Cells around a taken one whose scores are pulled down; farther away the factor rounds to 1."""
+
+
 @dataclass(frozen=True)
 class Suggestion:
     """A cell to measure next, every term of its score, and what made it.
@@ -295,10 +299,11 @@ def _damped(grid: Grid, total: NDArray[np.float64], taken: list[int]) -> NDArray
     finite = total[np.isfinite(total)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
     low -= 1e-6 * (high - low) or 1.0
-    out = total - low
+    out = (total - low).reshape(grid.rows, grid.cols)
     for index in taken:
-        out = out * (1 - np.exp(-grid.geometry.squares(grid.at(index)) / 8.0))
-    return np.asarray(out + low)
+        window = grid.geometry.window(grid.at(index), DAMPED)
+        out[window] *= 1 - np.exp(-grid.geometry.squares_in(window, grid.at(index)) / 8.0)
+    return np.asarray(out.ravel() + low)
 
 
 def flat_scores(
