@@ -98,7 +98,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--suite", default="balls", choices=SUITES)
     parser.add_argument("--tasks", default="0:12")
-    parser.add_argument("--policy", default="gp", choices=sorted(POLICIES))
+    parser.add_argument("--policy", default="gp", choices=sorted({*POLICIES, "auto"}))
     parser.add_argument("--prior", default="universal")
     parser.add_argument("--budget", type=int, default=250)
     parser.add_argument("--searches", type=Path)

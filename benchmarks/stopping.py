@@ -86,7 +86,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--suite", default="rare", choices=SUITES)
     parser.add_argument("--tasks", default="0:24")
-    parser.add_argument("--policy", default="auto", choices=sorted(POLICIES))
+    parser.add_argument("--policy", default="auto", choices=sorted({*POLICIES, "auto"}))
     parser.add_argument("--prior", default="universal")
     parser.add_argument("--budget", type=int, default=200)
     parser.add_argument("--yields", default="0.02,0.05,0.1")

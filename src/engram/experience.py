@@ -43,7 +43,7 @@ def lessons_of(
 ) -> list[Tensor]:
     """Search tasks with a memory; the posterior samples of each, ready for ``consolidate``."""
     from engram.policies import make_policy
-    from engram.simulate import simulate
+    from engram.simulation import simulate
 
     lessons = []
     for number, task in enumerate(tasks, 1):

@@ -37,7 +37,7 @@ from engram.detection import noise_of
 from engram.errors import InputError
 from engram.geometry import CellPairs
 from engram.grid import Grid
-from engram.marginal import JITTER, matern_evidence
+from engram.marginal import JITTER, matern, matern_evidence
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
@@ -307,6 +307,14 @@ class SpatialModel:
         noise = WhiteKernel(hyperparameters.noise)
         return field + noise + ConstantKernel(MEAN_SD**2, "fixed")
 
+    def _covariance(self, apart: Array) -> Array:
+        """Covariance of m + f at these distances."""
+        terms = self.hyperparameters
+        if self.nu == 1.5:
+            return terms.variance * matern(apart / terms.length) + MEAN_SD**2
+        flat = self._kernel(terms)(np.zeros((1, 1)), apart.reshape(-1, 1))
+        return np.asarray(flat.reshape(apart.shape))
+
     def _conditioned(self, index: NDArray[np.intp], values: Array) -> Posterior:
         """The posterior under the present hyperparameters."""
         return Posterior(self.prior(), self.hyperparameters.noise, index, values)
@@ -314,8 +322,7 @@ class SpatialModel:
     def prior(self) -> Prior:
         """The process under the present hyperparameters, before any observation."""
         pairs = CellPairs(self.grid.geometry)
-        flat = self._kernel(self.hyperparameters)(np.zeros((1, 1)), pairs.distances.reshape(-1, 1))
-        pairs.use(flat.reshape(pairs.distances.shape))
+        pairs.use(self._covariance(pairs.distances))
         level = self.hyperparameters.variance + MEAN_SD**2
         cells = self.grid.n_cells
         return Prior(np.full(cells, MEAN), np.full(cells, level), pairs)

@@ -120,9 +120,9 @@ def test_h_learns_how_far_a_measurement_is_to_be_trusted(sigma: float) -> None:
 def test_h_told_of_new_measurements_at_every_step_learns_from_those() -> None:
     """Joint draws: every draw is measured anew, without noise, so the gain is 1."""
 
-    def anew(images: Tensor, generator: torch.Generator) -> tuple[Known, Tensor]:
+    def anew(images: Tensor, generator: torch.Generator) -> tuple[Tensor, Known, Tensor]:
         mask = (torch.rand(len(images), 1, SIZE, SIZE, generator=generator) < 0.5).float()
-        return Known(images * mask, mask), torch.ones_like(mask)
+        return images, Known(images * mask, mask), torch.ones_like(mask)
 
     misleading = Known(torch.full((1, 1, SIZE, SIZE), -3.0), torch.ones(1, 1, SIZE, SIZE))
     transient = memory_with(Gain())
@@ -135,10 +135,10 @@ def test_h_told_of_new_measurements_at_every_step_learns_from_those() -> None:
 def test_weights_made_anew_are_those_of_the_loss() -> None:
     m = np.linspace(-0.8, 0.8, PIXELS)
 
-    def anew(images: Tensor, generator: torch.Generator) -> tuple[Known, Tensor]:
+    def anew(images: Tensor, generator: torch.Generator) -> tuple[Tensor, Known, Tensor]:
         weight = torch.zeros(len(images), 1, SIZE, SIZE)
         weight[:, :, 0] = 1.0
-        return nothing_known().expand(len(images)), weight
+        return images, nothing_known().expand(len(images)), weight
 
     transient = memory_with(Shift())
     whole = torch.ones(1, 1, SIZE, SIZE)

@@ -75,10 +75,11 @@ def moments(
 
 def _sum_over(grid: Grid, searchable: NDArray[np.bool_], length: float) -> Array:
     """(n_cells,) for each cell, the sum of exp(-d / length) over the searchable ones."""
-    from scipy.signal import fftconvolve
+    from scipy.fft import irfftn, next_fast_len, rfftn
 
     r, c = grid.rows, grid.cols
     kernel = np.exp(-grid.geometry.offsets() / length)
     image = searchable.reshape(r, c).astype(np.float64)
-    full = fftconvolve(image, kernel)
+    room = [next_fast_len(n, True) for n in (3 * r - 2, 3 * c - 2)]
+    full = irfftn(rfftn(image, room) * rfftn(kernel, room), room)
     return np.asarray(full[r - 1 : 2 * r - 1, c - 1 : 2 * c - 1]).ravel()

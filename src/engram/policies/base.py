@@ -21,7 +21,7 @@ from engram.spatial import last_refit
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from engram.layered import LayeredModel
+    from engram.layered import Explained
 
 
 KEPT = 2
@@ -141,7 +141,7 @@ class Policy(ABC):
     def learn(self, new: list[Observation]) -> None:  # noqa: B027 (an optional hook)
         """Take in measurements that were just added to ``observations``."""
 
-    def layered(self) -> LayeredModel | None:
+    def layered(self) -> Explained | None:
         """The model of what layers say, as of the present state; None without layers."""
         return None
 

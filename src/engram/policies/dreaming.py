@@ -33,6 +33,7 @@ from engram.policies.base import log_likelihood
 from engram.policies.dreams import DreamAreas, DreamPlan, contents_of, learnt_from
 from engram.policies.forecast import Array
 from engram.policies.imagination import Imagination
+from engram.policies.layering import LayerForecaster
 from engram.policies.mixing import DISCOUNT
 from engram.policies.outlines import Mask, outlines
 from engram.policies.process import ProcessForecaster
@@ -84,7 +85,7 @@ class DreamingForecaster(MemoryForecaster):
         imagination: Imagination,
         spatial: ProcessForecaster,
         plan: Remembering,
-        layered: ProcessForecaster | None,
+        layered: LayerForecaster | None,
         dreaming: Dreaming,
         budget: int,
     ) -> None:

@@ -26,6 +26,7 @@ from engram.observation import Observation, Observations
 from engram.policies.forecast import Array, Belief
 from engram.policies.hyperprior import hyperprior_for
 from engram.policies.imagination import Imagination, measurements_of
+from engram.policies.layering import LayerForecaster
 from engram.policies.outcome_h import OutcomeTransform, tilted
 from engram.policies.process import ProcessForecaster
 from engram.posterior import Measured
@@ -84,7 +85,7 @@ class MemoryForecaster:
         imagination: Imagination,
         spatial: ProcessForecaster,
         plan: Remembering,
-        layered: ProcessForecaster | None = None,
+        layered: LayerForecaster | None = None,
     ) -> None:
         self.grid: Grid = imagination.grid
         self.frozen = CountedDenoiser(memory)
@@ -108,7 +109,7 @@ class MemoryForecaster:
         """The belief of memories that expect ``mean`` (1, C, H, W) and targets by ``own``."""
         spatial = self.spatial.belief(observations)
         known = None if self.layered is None else self.layered.belief(observations)
-        told = None if known is None else known.others[0]
+        told = None if known is None else known.others
         features = self.transient.features(own, spatial.others, observations, told)
         odds = observations.log_odds
         odds = np.where(doubtful(odds), odds, 0.0)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.campaign import create_campaign, default_policy
+from engram.campaign import DEFAULT_POLICY, create_campaign
 from engram.campaign.files import plain_array
 from engram.campaign.masks import read_mask
 from engram.detection import Detection
@@ -175,7 +175,7 @@ def _check_prior(args: dict[str, Any]) -> None:
     from engram.memory.library import AUTO, memory_files
     from engram.policies.spec import PolicyChoice
 
-    text = args["policy"] or default_policy()
+    text = args["policy"] or DEFAULT_POLICY
     choice = PolicyChoice.parse(text, preset=args["preset"], prior=args["prior"] or "")
     known = memory_files()
     for name in (choice.prior or AUTO).split("+"):
