@@ -74,7 +74,6 @@ class CalmServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        gc.collect()
         gc.freeze()
 
 
@@ -112,6 +111,7 @@ def serve(settings: Settings, say: Callable[[str], None]) -> None:
         raise UnavailableError(
             f"port {settings.port} of {settings.host} is taken; choose another with --port"
         ) from None
+    gc.collect()
     say(f"{settings.base}/sign-in?token={secret}")
     with contextlib.suppress(KeyboardInterrupt):  # which is how a server is ended
         server.run(sockets=[listening])
