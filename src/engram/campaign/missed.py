@@ -28,6 +28,9 @@ from engram.observation import Observations
 
 Array = NDArray[np.float64]
 
+MANY = 2000
+"""Counts beyond which distributions are added by Fourier transforms."""
+
 SHIFTS = np.linspace(-3.0, 3.0, 25)
 """Values of the common move of the log-odds."""
 EDGE, LEAST = 1e-4, 0.25
@@ -99,7 +102,22 @@ class Misses:
 
 def poisson_binomial(chances: Array) -> Array:
     """(k + 1,) probabilities of 0, ..., k targets in k cells with these chances."""
+    if len(chances) > MANY:
+        half = len(chances) // 2
+        return sum_of(poisson_binomial(chances[:half]), poisson_binomial(chances[half:]))
     masses = np.ones(1)
     for p in chances:
         masses = np.convolve(masses, [1 - p, p])
     return masses
+
+
+def sum_of(one: Array, other: Array) -> Array:
+    """Probabilities of the sum of two independent counts; of long ones by Fourier transforms."""
+    if min(len(one), len(other)) <= MANY:
+        return np.asarray(np.convolve(one, other))
+    from scipy.fft import irfft, next_fast_len, rfft
+
+    length = len(one) + len(other) - 1
+    room = next_fast_len(length, True)
+    masses = irfft(rfft(one, room) * rfft(other, room), room)[:length]
+    return np.asarray(np.maximum(masses, 0.0))

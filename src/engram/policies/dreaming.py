@@ -42,7 +42,7 @@ from engram.policies.remembering import MemoryBelief, MemoryForecaster, Remember
 FAVOUR = 2.0
 """Nats by which a memory that dreams starts ahead."""
 FIRST_DREAM = 20
-"""Measurements before which nobody dreams."""
+"""Measured before which nobody dreams."""
 DREAMS = 10
 """How often a thorough search dreams."""
 
@@ -164,8 +164,8 @@ class DreamingForecaster(MemoryForecaster):
 
     def _target_samples(self, observations: Observations) -> Mask:
         """(P, rows, cols) where target is in areas that agree with what was measured."""
-        evidence = self.imagination.evidence(observations)
-        drawn = self.imagination.draw(self.imagining, evidence, len(observations))
+        measured = self.imagination.measurements(observations)
+        drawn = self.imagination.draw(self.imagining, measured, len(observations))
         cells = self.imagination.cells(drawn)  # (P, n_cells, C, h, w)
         count, n = cells.shape[:2]
         target = self.reward.predict(cells.reshape(count * n, *cells.shape[2:])) > 0.5

@@ -314,24 +314,6 @@ class EmPtdm(Policy):
         self.explained.restore(observations, state)
 
 
-def auto(
-    grid: Grid,
-    budget: int,
-    seed: int = 0,
-    *,
-    memory: Memory,
-    preset: str = "default",
-    layers: Layers | None = None,
-    detection: Detection = PERFECT,
-) -> Policy:
-    """EM-PTDM under guard: it mixes with, and yields to, the better predictor."""
-    policy = em_ptdm(
-        grid, budget, seed, memory=memory, preset=preset, layers=layers, detection=detection
-    )
-    policy.name = "auto"
-    return policy
-
-
 def em_ptdm(
     grid: Grid,
     budget: int,

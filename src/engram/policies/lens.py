@@ -112,7 +112,7 @@ class Lensed(Policy):
         self.inner.observe([self.lens.seen(item) for item in items])
         for item in items:
             self.observations.add(item)
-        self._answer = None
+        self._answers = []
 
     def layered(self) -> Explained | None:
         return self.inner.layered()

@@ -25,11 +25,11 @@ from engram.memory.transient import ShiftedDenoiser
 from engram.observation import Observation, Observations
 from engram.policies.forecast import Array, Belief
 from engram.policies.hyperprior import hyperprior_for
-from engram.policies.imagination import Imagination, evidence_of
+from engram.policies.imagination import Imagination, measurements_of
 from engram.policies.layering import LayerForecaster
 from engram.policies.outcome_h import OutcomeTransform, tilted
 from engram.policies.process import ProcessForecaster
-from engram.posterior import Evidence
+from engram.posterior import Measured
 from engram.reward import AffineReward, presence_prior
 from engram.symmetry import TURNS, turned, turned_back
 
@@ -138,16 +138,16 @@ class MemoryForecaster:
         Cells whose reports left doubt are told with noise, and each is left out of some of the
         views: its mean is what those expect, who know of everything but its own visits.
         """
-        evidence = evidence_of(observations)
+        measured = measurements_of(observations)
         square = self.plan.views == TURNS and self.grid.height == self.grid.width
         told = self._told(doubtful(observations.log_odds), TURNS if square else FOLDS)
         if not square and told is None:
-            return self.imagination.mean(denoiser, evidence)
+            return self.imagination.mean(denoiser, measured)
         turns = range(TURNS) if square else [0] * FOLDS
-        parts = (evidence.values, evidence.mask, evidence.sigma)
+        parts = (measured.values, measured.mask, measured.sigma)
         if told is not None:
-            parts = (evidence.values * told, evidence.mask * told, evidence.sigma.expand_as(told))
-        views = Evidence(
+            parts = (measured.values * told, measured.mask * told, measured.sigma.expand_as(told))
+        views = Measured(
             *(
                 torch.cat(
                     [turned(p[i : i + 1] if len(p) > 1 else p, k) for i, k in enumerate(turns)]
