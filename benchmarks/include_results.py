@@ -22,9 +22,9 @@ import re
 import sys
 from pathlib import Path
 
-from engram.bench.paper.verdicts import verdict
 from engram.bench.runner import read_results
 from engram.bench.tables import paired, plus_minus
+from engram.reproduction.verdicts import verdict
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = (

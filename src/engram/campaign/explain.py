@@ -21,7 +21,7 @@ from engram.policies.ranking import WEIGHED
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from engram.layered import LayeredModel
+    from engram.layered import Explained
 
 RADIUS = 4
 """How far around the suggested cell the picture reaches, in cells."""
@@ -95,7 +95,7 @@ def describe(
     ]
 
 
-def _layers_of(model: LayeredModel | None, index: int) -> dict[str, dict[str, float]]:
+def _layers_of(model: Explained | None, index: int) -> dict[str, dict[str, float]]:
     """What each layer added to the log-odds of a cell; nothing without layers."""
     if model is None:
         return {}

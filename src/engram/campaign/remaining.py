@@ -67,7 +67,7 @@ class Remaining:
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class SearchSoFar:
     """What a search has measured and what its policy believes.
 
     searchable  : (n_cells,) cells that can still be measured
@@ -93,7 +93,7 @@ class Evidence:
         searchable: NDArray[np.bool_],
         forecast: Array,
         probability: Array,
-    ) -> Evidence:
+    ) -> SearchSoFar:
         """Of visits: each cell once, with the forecast before its first visit."""
         index, hits = seen.indices, (seen.outcomes > 0).astype(float)
         odds = seen.log_odds
@@ -113,7 +113,7 @@ class Evidence:
         return self.searchable & visited
 
 
-def features(seen: Evidence, kriged_moments: tuple[float, float]) -> dict[str, float]:
+def features(seen: SearchSoFar, kriged_moments: tuple[float, float]) -> dict[str, float]:
     """What the coefficients are applied to, in logits and logarithms.
 
     kriged, corrected : share of target by kriging, and by the policy's corrected chances
@@ -147,7 +147,7 @@ def features(seen: Evidence, kriged_moments: tuple[float, float]) -> dict[str, f
     }
 
 
-def _groups(seen: Evidence) -> int:
+def _groups(seen: SearchSoFar) -> int:
     """Number of groups of touching finds."""
     from scipy.ndimage import label
 
@@ -165,9 +165,10 @@ def log_choose(n: Array | float, k: Array | float) -> Array:
 
 def log_beta_binomial(k: Array, n: Array | float, a: Array | float, b: Array | float) -> Array:
     """Log-probability of k out of n where the chance is Beta(a, b)."""
-    from scipy.special import betaln
+    from scipy.special import betaln, gammaln
 
-    return np.asarray(log_choose(n, k) + betaln(k + a, n - k + b) - betaln(a, b))
+    tried = gammaln(k + a) + gammaln(n - k + b) - gammaln(n + a + b)
+    return np.asarray(log_choose(n, k) + tried - betaln(a, b))
 
 
 def quantiles(masses: Array, level: float) -> tuple[int, int]:
@@ -177,13 +178,13 @@ def quantiles(masses: Array, level: float) -> tuple[int, int]:
     return int(low), int(high)
 
 
-def is_led(seen: Evidence) -> bool:
+def is_led(seen: SearchSoFar) -> bool:
     """Whether the policy tells the cells apart, so that its finds led it."""
     p = seen.probability[seen.searchable]
     return bool(len(p) and np.ptp(p) >= EVEN)
 
 
-def distribution(seen: Evidence) -> Array:
+def distribution(seen: SearchSoFar) -> Array:
     """(m + 1,) probabilities of 0, ..., m targets among the m searchable cells.
 
     Cells that were visited and may hold a target that was missed add theirs, each by itself with
@@ -226,12 +227,12 @@ def sum_of(one: Array, other: Array) -> Array:
     return np.asarray(np.maximum(masses, 0.0))
 
 
-def kriging_of(seen: Evidence) -> tuple[float, float]:
+def kriging_of(seen: SearchSoFar) -> tuple[float, float]:
     """Mean and variance of the number of targets left by kriging alone."""
     return moments(seen.grid, seen.searchable, seen.cells, seen.hits)
 
 
-def by_kriging(seen: Evidence) -> Array:
+def by_kriging(seen: SearchSoFar) -> Array:
     """(m + 1,) the same probabilities by kriging alone."""
     return _normal(int(seen.searchable.sum()), *kriging_of(seen))
 
@@ -254,7 +255,7 @@ def _led(m: int, x: dict[str, float]) -> Array:
     return np.asarray(masses / masses.sum())
 
 
-def remaining(seen: Evidence, *, level: float = 0.8) -> Remaining:
+def remaining(seen: SearchSoFar, *, level: float = 0.8) -> Remaining:
     """What is left among the searchable cells."""
     return summary(distribution(seen), level)
 

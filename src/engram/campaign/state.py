@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engram._version import __version__
+from engram.campaign.beside import parted
 from engram.campaign.events import (
     DAMAGE,
     MEASURED,
@@ -198,9 +199,7 @@ class State:
 
     def worth_of(self, index: int) -> float:
         """What the visits of a cell add to its log-odds of target, as it is reckoned at first."""
-        latest = self.measurements.get(index)
-        told = [*self._earlier.get(index, ()), *([] if latest is None else [latest])]
-        return sum((self.worth_of_report(m.observation) for m in told), 0.0)
+        return sum((self.worth_of_report(m.observation) for m in self.visits_of(index)), 0.0)
 
     def worth_of_report(self, observation: Observation) -> float:
         """What one visit adds to the log-odds of target of its cell."""
@@ -286,6 +285,11 @@ class State:
             return latest
         every = [*(m for told in self._earlier.values() for m in told), *latest]
         return sorted(every, key=lambda m: (m.seq, m.place))
+
+    def visits_of(self, index: int) -> list[Measurement]:
+        """Visits of one cell that are in force, the latest last."""
+        latest = self.measurements.get(index)
+        return [] if latest is None else [*self._earlier.get(index, ()), latest]
 
     @property
     def found(self) -> int:
@@ -387,7 +391,8 @@ class State:
         """
         if self._area is None:
             closed = [int(i) for i in np.flatnonzero(self.base_closed)]
-            self._area = canonical([self.spec.to_dict()["grid"], closed])
+            area = {"grid": self.spec.to_dict()["grid"], "closed": closed}
+            self._area = canonical(list(parted(area)[0].values()))
         start = digest("engram-state-1", code, terms, self._area, budget)
         keys = self._keys.setdefault(start, [start])
         for group in self.groups()[len(keys) - 1 :]:

@@ -13,7 +13,7 @@ from engram.campaign.decide import SLACK, Standing, standing
 from engram.campaign.fitness import Fitness, base_rate_evidence, prior_fitness
 from engram.campaign.model import iso
 from engram.campaign.prospect import Prospect, prospect
-from engram.campaign.remaining import Evidence, distribution, summary
+from engram.campaign.remaining import SearchSoFar, distribution, summary
 from engram.campaign.state import State
 from engram.campaign.storage import Storage
 from engram.campaign.store import LogStore
@@ -26,9 +26,9 @@ SPATIAL = "gp"
 """The policy whose forecasts stand for a plain spatial model."""
 
 
-def evidence(state: State, policy: Policy) -> Evidence:
+def so_far(state: State, policy: Policy) -> SearchSoFar:
     """What was measured and what the policy believes."""
-    return Evidence.of(
+    return SearchSoFar.of(
         policy.observations,
         state.searchable(),
         np.array(policy.log.forecast),
@@ -40,7 +40,7 @@ def status(campaign: Campaign, *, level: float = 0.8, ahead: int = NEXT) -> Stat
     """Everything ``engram campaign status`` shows."""
     state, at = campaign.refresh(), campaign.now()
     policy = campaign.policy()
-    seen = evidence(state, policy)
+    seen = so_far(state, policy)
     masses = distribution(seen)
     states = [query.state_at(at) for query in state.queries.values()]
     budget, left = state.budget, state.budget_left(at)
@@ -75,7 +75,7 @@ def status(campaign: Campaign, *, level: float = 0.8, ahead: int = NEXT) -> Stat
     )
 
 
-def _trust(policy: Policy, seen: Evidence) -> Trust | None:
+def _trust(policy: Policy, seen: SearchSoFar) -> Trust | None:
     """How far visits are trusted; nothing where all are certain."""
     detection, open_again = policy.observations.detection, seen.unsure
     if detection.perfect and not open_again.any():
@@ -110,7 +110,7 @@ def _affordable(state: State, stand: Standing, at: float) -> int:
     return count
 
 
-def _advice(state: State, at: float, seen: Evidence, rest: Prospect, soon: Prospect) -> Advice:
+def _advice(state: State, at: float, seen: SearchSoFar, rest: Prospect, soon: Prospect) -> Advice:
     if state.budget_left(at) <= 0:
         out = len(state.pending(at))
         spent = f"Nothing more to hand out: the {out} cell(s) out take the rest."

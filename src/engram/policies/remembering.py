@@ -25,10 +25,11 @@ from engram.memory.transient import ShiftedDenoiser
 from engram.observation import Observation, Observations
 from engram.policies.forecast import Array, Belief
 from engram.policies.hyperprior import hyperprior_for
-from engram.policies.imagination import Imagination, evidence_of
+from engram.policies.imagination import Imagination, measurements_of
+from engram.policies.layering import LayerForecaster
 from engram.policies.outcome_h import OutcomeTransform, tilted
 from engram.policies.process import ProcessForecaster
-from engram.posterior import Evidence
+from engram.posterior import Measured
 from engram.reward import AffineReward, presence_prior
 from engram.symmetry import TURNS, turned, turned_back
 
@@ -84,7 +85,7 @@ class MemoryForecaster:
         imagination: Imagination,
         spatial: ProcessForecaster,
         plan: Remembering,
-        layered: ProcessForecaster | None = None,
+        layered: LayerForecaster | None = None,
     ) -> None:
         self.grid: Grid = imagination.grid
         self.frozen = CountedDenoiser(memory)
@@ -108,7 +109,7 @@ class MemoryForecaster:
         """The belief of memories that expect ``mean`` (1, C, H, W) and targets by ``own``."""
         spatial = self.spatial.belief(observations)
         known = None if self.layered is None else self.layered.belief(observations)
-        told = None if known is None else known.others[0]
+        told = None if known is None else known.others
         features = self.transient.features(own, spatial.others, observations, told)
         odds = observations.log_odds
         odds = np.where(doubtful(odds), odds, 0.0)
@@ -137,16 +138,16 @@ class MemoryForecaster:
         Cells whose reports left doubt are told with noise, and each is left out of some of the
         views: its mean is what those expect, who know of everything but its own visits.
         """
-        evidence = evidence_of(observations)
+        measured = measurements_of(observations)
         square = self.plan.views == TURNS and self.grid.height == self.grid.width
         told = self._told(doubtful(observations.log_odds), TURNS if square else FOLDS)
         if not square and told is None:
-            return self.imagination.mean(denoiser, evidence)
+            return self.imagination.mean(denoiser, measured)
         turns = range(TURNS) if square else [0] * FOLDS
-        parts = (evidence.values, evidence.mask, evidence.sigma)
+        parts = (measured.values, measured.mask, measured.sigma)
         if told is not None:
-            parts = (evidence.values * told, evidence.mask * told, evidence.sigma.expand_as(told))
-        views = Evidence(
+            parts = (measured.values * told, measured.mask * told, measured.sigma.expand_as(told))
+        views = Measured(
             *(
                 torch.cat(
                     [turned(p[i : i + 1] if len(p) > 1 else p, k) for i, k in enumerate(turns)]

@@ -9,7 +9,7 @@ import pytest
 
 from engram.campaign import kriging
 from engram.campaign.decide import Standing
-from engram.campaign.remaining import Evidence
+from engram.campaign.remaining import SearchSoFar
 from engram.geometry import Geometry
 from engram.grid import Grid
 from engram.policies.base import Answer, best_apart, flat_scores
@@ -70,7 +70,7 @@ def test_prospects_do_not_depend_on_the_size_of_tables(
     searchable[cells] = False
     probability = rng.random(grid.n_cells) * 0.5 if led else np.full(grid.n_cells, 0.2)
     hits = (rng.random(60) < 0.3).astype(float)
-    seen = Evidence(grid, searchable, cells, hits, probability[cells], probability)
+    seen = SearchSoFar(grid, searchable, cells, hits, probability[cells], probability)
     left = remaining.distribution(seen)
     plain = prospect.finds(seen, left, 100)
     monkeypatch.setattr(prospect, "TABLE", 1000)
