@@ -73,6 +73,14 @@ def evidence_of(observations: Observations) -> Evidence:
     return Evidence(values * mask, mask, sigma)
 
 
+@torch.no_grad()
+def mean_of(denoiser: Denoiser, evidence: Evidence) -> Tensor:
+    """Posterior mean (B, C, H, W) by one evaluation at full noise (amortised only)."""
+    blank = torch.zeros_like(evidence.values)
+    x0 = denoiser.estimate(blank, torch.ones(1), evidence.known).x0
+    return pinned(x0, evidence)
+
+
 @dataclass(frozen=True, eq=False)
 class Particles:
     """Samples of the area.
@@ -193,13 +201,6 @@ class Imagination:
             denoiser, evidence, self.plan.particles, seed=self.seed, path=(query,)
         )
         return self._unseen(drawn)
-
-    @torch.no_grad()
-    def mean(self, denoiser: Denoiser, evidence: Evidence) -> Tensor:
-        """Posterior mean (1, C, H, W) by one evaluation at full noise (amortised only)."""
-        blank = torch.zeros_like(evidence.values)
-        x0 = denoiser.estimate(blank, torch.ones(1), evidence.known).x0
-        return pinned(x0, evidence)
 
     def cells(self, particles: Tensor) -> NDArray[np.float32]:
         """Particles (P, C, H, W) -> contents of all cells (P, n_cells, C, h, w)."""

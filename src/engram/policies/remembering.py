@@ -25,7 +25,7 @@ from engram.memory.transient import ShiftedDenoiser
 from engram.observation import Observation, Observations
 from engram.policies.forecast import Array, Belief
 from engram.policies.hyperprior import hyperprior_for
-from engram.policies.imagination import Imagination, evidence_of
+from engram.policies.imagination import Imagination, evidence_of, mean_of
 from engram.policies.outcome_h import OutcomeTransform, tilted
 from engram.policies.process import ProcessForecaster
 from engram.posterior import Evidence
@@ -68,6 +68,46 @@ class Remembering:
     strength: float
     updates: frozenset[int]
     views: int
+
+
+def expected_image(
+    denoiser: Denoiser, evidence: Evidence, unsure: NDArray[np.bool_], grid: Grid, views: int
+) -> Tensor:
+    """(1, C, H, W) the area that a memory expects, by one evaluation, averaged over symmetries.
+
+    Cells whose reports left doubt, ``unsure`` (n_cells,), are told with noise, and each is left out
+    of some of the views: its mean is what those expect, who know of everything but its own visits.
+    """
+    square = views == TURNS and grid.height == grid.width
+    told = _told(grid, unsure, TURNS if square else FOLDS)
+    if not square and told is None:
+        return mean_of(denoiser, evidence)
+    turns = range(TURNS) if square else [0] * FOLDS
+    parts = (evidence.values, evidence.mask, evidence.sigma)
+    if told is not None:
+        parts = (evidence.values * told, evidence.mask * told, evidence.sigma.expand_as(told))
+    seen = Evidence(
+        *(
+            torch.cat([turned(p[i : i + 1] if len(p) > 1 else p, k) for i, k in enumerate(turns)])
+            for p in parts
+        )
+    )
+    means = mean_of(denoiser, seen)
+    back = torch.cat([turned_back(means[i : i + 1], k) for i, k in enumerate(turns)])
+    if told is None:
+        return back.mean(dim=0, keepdim=True)
+    counts = torch.where((told == 0).any(dim=0, keepdim=True), 1 - told, told)
+    return (back * counts).sum(dim=0, keepdim=True) / counts.sum(dim=0, keepdim=True)
+
+
+def _told(grid: Grid, unsure: NDArray[np.bool_], views: int) -> Tensor | None:
+    """(views, 1, H, W) 0 where a view is not told of a cell; None where all are told of all."""
+    if not unsure.any():
+        return None
+    part = np.full(grid.n_cells, -1)
+    part[unsure] = np.arange(unsure.sum()) % FOLDS
+    pixels = torch.from_numpy(grid.pixels(part))
+    return torch.stack([(pixels != k % FOLDS).float() for k in range(views)])[:, None]
 
 
 class MemoryForecaster:
@@ -132,43 +172,10 @@ class MemoryForecaster:
         return tilted(features, alone)
 
     def posterior_mean(self, denoiser: Denoiser, observations: Observations) -> Tensor:
-        """(1, C, H, W) by one evaluation, averaged over symmetries.
-
-        Cells whose reports left doubt are told with noise, and each is left out of some of the
-        views: its mean is what those expect, who know of everything but its own visits.
-        """
+        """(1, C, H, W) by one evaluation, averaged over symmetries (``expected_image``)."""
+        unsure = doubtful(observations.log_odds)
         evidence = evidence_of(observations)
-        square = self.plan.views == TURNS and self.grid.height == self.grid.width
-        told = self._told(doubtful(observations.log_odds), TURNS if square else FOLDS)
-        if not square and told is None:
-            return self.imagination.mean(denoiser, evidence)
-        turns = range(TURNS) if square else [0] * FOLDS
-        parts = (evidence.values, evidence.mask, evidence.sigma)
-        if told is not None:
-            parts = (evidence.values * told, evidence.mask * told, evidence.sigma.expand_as(told))
-        views = Evidence(
-            *(
-                torch.cat(
-                    [turned(p[i : i + 1] if len(p) > 1 else p, k) for i, k in enumerate(turns)]
-                )
-                for p in parts
-            )
-        )
-        means = self.imagination.mean(denoiser, views)
-        back = torch.cat([turned_back(means[i : i + 1], k) for i, k in enumerate(turns)])
-        if told is None:
-            return back.mean(dim=0, keepdim=True)
-        counts = torch.where((told == 0).any(dim=0, keepdim=True), 1 - told, told)
-        return (back * counts).sum(dim=0, keepdim=True) / counts.sum(dim=0, keepdim=True)
-
-    def _told(self, unsure: NDArray[np.bool_], views: int) -> Tensor | None:
-        """(views, 1, H, W) 0 where a view is not told of a cell; None where all are told of all."""
-        if not unsure.any():
-            return None
-        part = np.full(self.grid.n_cells, -1)
-        part[unsure] = np.arange(unsure.sum()) % FOLDS
-        pixels = torch.from_numpy(self.grid.pixels(part))
-        return torch.stack([(pixels != k % FOLDS).float() for k in range(views)])[:, None]
+        return expected_image(denoiser, evidence, unsure, self.grid, self.plan.views)
 
     @property
     def evaluations(self) -> float:
@@ -185,11 +192,15 @@ class MemoryForecaster:
     def composite(self, belief: MemoryBelief) -> Denoiser:
         """Both memories as one denoiser: h's change of the outcome, as a change of content."""
         tilt = belief.tilt
+        return self.shifted(self.grid.pixels(tilt.astype(np.float32)))
+
+    def shifted(self, tilt: NDArray[np.floating]) -> Denoiser:
+        """The memory, and what h adds to the probability (H, W) as a change of content."""
         if not tilt.any():
             return self.imagining
         weights = self.reward.weights
         per_unit = weights / max(float(weights @ weights), 0.05)
-        table = np.stack([self.grid.pixels(tilt.astype(np.float32)) * w for w in per_unit])
+        table = np.stack([tilt.astype(np.float32) * w for w in per_unit])
         shift = torch.from_numpy(np.clip(table, -2, 2).astype(np.float32))[None]
         return ShiftedDenoiser(self.imagining, shift)
 
