@@ -69,7 +69,7 @@ def main() -> None:
         found["events"] = long.state.seq
         found["open the long log"] = seconds(lambda: again.append(open_campaign("long", db=db)))
         found["peek then"] = seconds(lambda: again[0].peek(1))
-        found["measurements replayed"] = again[0].engine.replayed
+        found["measurements replayed"] = again[0].keeper.replayed
     print(json.dumps(found, indent=1))
 
 

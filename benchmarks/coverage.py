@@ -23,7 +23,7 @@ import platform
 from pathlib import Path
 
 import numpy as np
-from searches import SUITES, evidence_at, kept, memory_of
+from searches import SUITES, kept, memory_of, so_far_at
 
 from engram._threads import set_threads
 from engram.bench.provenance import commit
@@ -51,7 +51,7 @@ def run_task(k: int, args: argparse.Namespace) -> list[Row]:
     for t in MOMENTS:
         if t not in search.chances:
             continue
-        seen, truth = evidence_at(search, t)
+        seen, truth = so_far_at(search, t)
         ours, plain = distribution(seen), by_kriging(seen)
         for level in LEVELS:
             row: Row = {"t": t, "level": level, "truth": truth}
@@ -98,7 +98,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--suite", default="balls", choices=SUITES)
     parser.add_argument("--tasks", default="0:12")
-    parser.add_argument("--policy", default="gp", choices=sorted(POLICIES))
+    parser.add_argument("--policy", default="gp", choices=sorted({*POLICIES, "auto"}))
     parser.add_argument("--prior", default="universal")
     parser.add_argument("--budget", type=int, default=250)
     parser.add_argument("--searches", type=Path)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from searches import Search, evidence_at, kept
+from searches import Search, kept, so_far_at
 
 from engram._threads import set_threads
 from engram.bench.provenance import commit
@@ -70,7 +70,7 @@ def _finds(search: Search) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def _left(search: Search, t: int) -> dict[str, float]:
-    seen, truth = evidence_at(search, t)
+    seen, truth = so_far_at(search, t)
     masses = distribution(seen)
     row: dict[str, float] = {"truth": truth}
     for level in LEVELS:

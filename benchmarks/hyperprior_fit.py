@@ -45,7 +45,7 @@ from engram.policies.emptdm import EmPtdm
 from engram.policies.hyperprior import Hyperprior, file_of, usual
 from engram.policies.lens import Lensed
 from engram.policies.outcome_h import curvature, most_likely, tilted
-from engram.simulate import simulate
+from engram.simulation import simulate
 from engram.tasks.base import Task
 from engram.tasks.species import SpeciesPlan
 

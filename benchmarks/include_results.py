@@ -22,9 +22,9 @@ import re
 import sys
 from pathlib import Path
 
-from engram.bench.paper.verdicts import verdict
 from engram.bench.runner import read_results
 from engram.bench.tables import paired, plus_minus
+from engram.reproduction.verdicts import verdict
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = (
@@ -34,6 +34,7 @@ PAGES = (
     "docs/campaigns.md",
     "docs/map.md",
     "docs/layers.md",
+    "docs/detection.md",
 )
 CLAIM = re.compile(r"<!-- says ([\w-]+): (\S+) - (\S+) -->.*?<!-- said -->", re.DOTALL)
 MARKED = re.compile(r"<!-- include (\S+) -->\n.*?<!-- end of \1 -->", re.DOTALL)

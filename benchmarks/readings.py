@@ -1,16 +1,18 @@
 """Readings of the paper's Algorithms 1 and 2 beside each other, on the same measurements.
 
-    python benchmarks/readings.py [--tasks 0:4] [--out FILE.json]
+    python benchmarks/readings.py [--tasks 0:6] [--out FILE.json]
 
-Ball tasks, memory ``digits``. A Gaussian process chooses 240 cells of every task; each reading is
-told them, eight at a time, and forecasts before every eight (from the 24th on):
+Ball tasks, memory ``digits``. A Gaussian process chooses 120 cells of every task; each reading is
+told them, h learns after 60 and 120 of them, and what is then believed of all other cells is
+compared with the truth:
 
-next : mean log-likelihood of the outcomes of the next eight
-area : the same over all cells that are not measured yet
-auc  : chance that an unmeasured target ranks above an unmeasured blank
+area   : mean log-likelihood of the outcomes of all cells that are not measured
+auc    : chance that an unmeasured target ranks above an unmeasured blank
+share  : mean probability of target there, less the true share
+spread : mean of Eq. 9 there, by which the paper explores, of P squared at most
 
 What a reading's own search would have measured plays no part, so that forecasts can be told from
-the rule that uses them.
+the rule that uses them. Differences are paired over tasks, with 95 % intervals.
 """
 
 from __future__ import annotations
@@ -26,84 +28,100 @@ from sklearn.metrics import roc_auc_score
 from engram import Task, ball_task, load_memory, make_policy, simulate
 from engram._threads import set_threads
 from engram.bench.provenance import commit, machine
+from engram.bench.tables import interval
 from engram.memory.permanent import PermanentMemory
 
-MEASURED, GROUP, FIRST = 240, 8, 24
-H = {"m_steps": 20, "batch": 8, "rollback": False}
-WARM = {"trajectory": "warm", "particles": 8}
-DPS = {**WARM, "guidance": "dps", "steps": 8, "refresh_steps": 4}
-MMPS = {**WARM, "guidance": "mmps", "steps": 6, "refresh_steps": 3}
-FRESH = {"guidance": "dps", "steps": 8, "trajectory": "fresh", "particles": 8}
+EVERY, MEASURED = 60, 120
+H = {"schedule": "uniform", "every": EVERY, "m_steps": 20}
+TOLD = {"guidance": "amortised", "particles": 8, "steps": 8, "refresh_steps": 2}
+MMPS = {"guidance": "mmps", "particles": 8, "steps": 6, "refresh_steps": 3}
+NO_H = "no h"
 
 READINGS: dict[str, tuple[str, dict[str, Any]]] = {
-    "DPS, fresh draws of 8 steps, no h": ("diffatd", FRESH),
-    "DPS, warm, 4 steps, no h": ("diffatd", DPS),
-    "MMPS, warm, 3 steps, no h": ("diffatd", MMPS),
-    "MMPS, h from posterior samples": ("em-ptdm", {**MMPS, **H, "lesson": "posterior"}),
-    "MMPS, h from measured pixels": ("em-ptdm", {**MMPS, **H, "lesson": "measured"}),
-    "MMPS, h from samples measured anew": ("em-ptdm", {**MMPS, **H, "lesson": "joint"}),
-    "MMPS, h from the memory's own draws": ("em-ptdm", {**MMPS, **H, "lesson": "prior"}),
-    "MMPS, h told the first, asked the later": ("em-ptdm", {**MMPS, **H, "lesson": "prequential"}),
+    NO_H: ("diffatd", TOLD),
+    "h from posterior samples": ("em-ptdm", {**TOLD, **H, "lesson": "posterior"}),
+    "h from measured pixels": ("em-ptdm", {**TOLD, **H, "lesson": "measured"}),
+    "h from samples measured anew": ("em-ptdm", {**TOLD, **H, "lesson": "joint"}),
+    "h from the memory's own draws": ("em-ptdm", {**TOLD, **H, "lesson": "prior"}),
+    "h told the first, asked the later": ("em-ptdm", {**TOLD, **H, "lesson": "prequential"}),
+    "h in hindsight": ("em-ptdm", {**TOLD, **H, "lesson": "hindsight"}),
+    "h in hindsight, imagined pixels in full": (
+        "em-ptdm",
+        {**TOLD, **H, "lesson": "hindsight", "imagined": 1.0},
+    ),
+    "MMPS, no h": ("diffatd", MMPS),
+    "MMPS, h in hindsight": ("em-ptdm", {**MMPS, **H, "lesson": "hindsight"}),
 }
+SCORES = ("area", "auc", "share", "spread")
 
 
-def forecasts(
-    policy_name: str, options: dict[str, Any], memory: PermanentMemory, task: Task, seed: int = 0
+def beliefs(
+    policy_name: str,
+    options: dict[str, Any],
+    memory: PermanentMemory,
+    task: Task,
+    path: list[tuple[int, int]],
 ) -> dict[str, float]:
     """Scores of one reading on one task."""
-    path = simulate(make_policy("gp", task.grid, MEASURED, seed=seed), task).cells
-    truth = task.outcomes.ravel() > 0
     policy = make_policy(
         policy_name, task.grid, 250, memory=memory, preset="paper", reward="affine", **options
     )
-    kept: dict[str, list[float]] = {"next": [], "area": [], "auc": []}
-    for start in range(0, MEASURED, GROUP):
-        p = np.clip(policy.current_scores().probability, 0.01, 0.99)
-        logs = np.where(truth, np.log(p), np.log(1 - p))
-        group = path[start : start + GROUP]
-        unmeasured = ~policy.observations.measured
-        if start >= FIRST:
-            kept["next"].append(float(np.mean([logs[task.grid.index(cell)] for cell in group])))
-            kept["area"].append(float(logs[unmeasured].mean()))
-            kept["auc"].append(float(roc_auc_score(truth[unmeasured], p[unmeasured])))
-        policy.observe([task.measure(cell) for cell in group])
-    means = {name: float(np.mean(values)) for name, values in kept.items()}
-    return {**means, "evaluations": policy.log.evaluations / (MEASURED / GROUP)}
+    for end in range(EVERY, MEASURED + 1, EVERY):
+        policy.observe([task.measure(cell) for cell in path[end - EVERY : end - 1]])
+        policy.current_scores()  # h learns from samples that were drawn
+        policy.observe(task.measure(path[end - 1]))
+    scores, rest = policy.current_scores(), ~policy.observations.measured
+    truth = task.outcomes.ravel()[rest] > 0
+    p = np.clip(scores.probability[rest], 0.02, 0.98)
+    return {
+        "area": float(np.where(truth, np.log(p), np.log(1 - p)).mean()),
+        "auc": float(roc_auc_score(truth, p)),
+        "share": float(p.mean() - truth.mean()),
+        "spread": float(scores.exploration[rest].mean()),
+    }
 
 
-def table(rows: list[dict[str, Any]], tasks: tuple[int, int], version: str) -> str:
-    """Means over tasks as Markdown, for the page that quotes it."""
+def table(rows: list[dict[str, Any]], command: str) -> str:
+    """Means over tasks and differences to the memory alone, for the page that quotes it."""
     lines = [
-        "| reading | next | area | auc | evaluations a forecast |",
-        "| --- | --- | --- | --- | --- |",
+        f"| reading | {' | '.join(SCORES)} | area, less that of no h |",
+        "| --- | --- | --- | --- | --- | --- |",
     ]
-    for name in READINGS:
-        own = [row for row in rows if row["reading"] == name]
-        cells = [f"{np.mean([row[k] for row in own]):.3f}" for k in ("next", "area", "auc")]
-        evaluations = np.mean([row["evaluations"] for row in own])
-        lines.append(f"| {name} | {' | '.join(cells)} | {evaluations:.0f} |")
-    note = f"`python benchmarks/readings.py --tasks {tasks[0]}:{tasks[1]}` at {version}."
-    return "\n".join([*lines, "", note]) + "\n"
+    by = {name: [row for row in rows if row["reading"] == name] for name in READINGS}
+    for name, own in by.items():
+        cells = [f"{np.mean([row[k] for row in own]):.3f}" for k in SCORES]
+        base = by["MMPS, no h" if name.startswith("MMPS") else NO_H]
+        gains = [a["area"] - b["area"] for a, b in zip(own, base, strict=True)]
+        lines.append(f"| {name} | {' | '.join(cells)} | {_said(gains) if any(gains) else ''} |")
+    return "\n".join([*lines, "", command]) + "\n"
+
+
+def _said(gains: list[float]) -> str:
+    found = interval(gains)
+    half = "" if found["ci95"] is None else f" ±{found['ci95'][1] - found['mean']:.3f}"
+    return f"{found['mean']:+.3f}{half}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tasks", default="0:4")
+    parser.add_argument("--tasks", default="0:6")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     set_threads(1)
     first, end = (int(part) for part in options.tasks.split(":"))
     memory, rows = load_memory("digits"), []
     for number in range(first, end):
+        task = ball_task(number)
+        path = simulate(make_policy("gp", task.grid, MEASURED), task).cells
         for name, (policy, settings) in READINGS.items():
-            scores = forecasts(policy, settings, memory, ball_task(number))
+            scores = beliefs(policy, settings, memory, task, path)
             rows.append({"reading": name, "task": number, **scores})
             print(json.dumps(rows[-1]), flush=True)
         if options.out:  # after every task: a run that is cut off leaves what it has
             result = {"commit": commit(), "machine": machine(), "rows": rows}
             options.out.write_text(json.dumps(result, indent=2) + "\n")
-            done = (first, number + 1)
-            options.out.with_suffix(".md").write_text(table(rows, done, result["commit"]))
+            said = f"`python benchmarks/readings.py --tasks {first}:{number + 1}` at {commit()}."
+            options.out.with_suffix(".md").write_text(table(rows, said))
 
 
 if __name__ == "__main__":

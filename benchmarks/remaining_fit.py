@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import digamma
-from searches import Search, evidence_at, kept
+from searches import Search, kept, so_far_at
 
 from engram._threads import set_threads
 from engram.bench.provenance import made
@@ -117,7 +117,7 @@ class Data:
         for (k, search), rarity in zip(searches, classes, strict=True):
             weight = len(searches) / len(sizes) / sizes[rarity]
             for t in (t for t in MOMENTS if t in search.chances):
-                seen, targets = evidence_at(search, t)
+                seen, targets = so_far_at(search, t)
                 f = features(seen, kriging_of(seen))
                 row = [f[name] for name in (*SHARE, *CONCENTRATION)]
                 left.append((*row, targets, seen.searchable.sum(), weight, k % FOLDS))
@@ -131,7 +131,7 @@ class Data:
 
 def finds_ahead(search: Search, t: int) -> list[tuple[float, ...]]:
     """What the search found after t, where there was something to find."""
-    seen, targets = evidence_at(search, t)
+    seen, targets = so_far_at(search, t)
     counts = sorted({min(n, len(search.cells) - t) for n in AHEAD} - {0})
     if not targets:
         return []

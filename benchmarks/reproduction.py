@@ -14,9 +14,9 @@ import shutil
 from pathlib import Path
 
 from engram._writing import write_file
-from engram.bench.paper.kept import differing
-from engram.bench.paper.page import page
-from engram.bench.paper.run import read_digests
+from engram.reproduction.kept import differing
+from engram.reproduction.page import page
+from engram.reproduction.run import read_digests
 
 HERE = Path(__file__).resolve().parent
 KEPT = HERE / "results" / "paper"

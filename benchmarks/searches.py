@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import binary_dilation
 
-from engram.campaign.remaining import Evidence
+from engram.campaign.remaining import SearchSoFar
 from engram.detection import Detection
 from engram.grid import Grid
 from engram.memory.permanent import PermanentMemory
@@ -47,7 +47,7 @@ class Search:
     believed: dict[int, float] = field(default_factory=dict)
 
 
-def evidence_at(search: Search, t: int) -> tuple[Evidence, int]:
+def so_far_at(search: Search, t: int) -> tuple[SearchSoFar, int]:
     """What was known after t measurements, and how many targets were left.
 
     A search that takes blanks for truth does not count those that it missed as left; they are.
@@ -59,7 +59,7 @@ def evidence_at(search: Search, t: int) -> tuple[Evidence, int]:
     found = np.unique(search.cells[:t][search.hits[:t] > 0])
     left = search.truth.copy()
     left[found] = False
-    known = Evidence.of(seen, seen.available, search.forecast[:t], search.chances[t])
+    known = SearchSoFar.of(seen, seen.available, search.forecast[:t], search.chances[t])
     return known, int(left.sum())
 
 

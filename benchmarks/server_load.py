@@ -7,7 +7,7 @@ Crews ask for a cell, "measure" it and tell, over HTTP/1.1 written by hand, so t
 takes little of the machine it shares with the server. An answer that does not come is asked for
 again with the same key. At the end the log is read: every acknowledged tell has to be there once,
 every listener has to have seen every event in order. With --kills the server is killed that many
-times on the way and started again.
+times and started again each time, and the load lasts until that is done.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ from engram.campaign import open_campaign  # noqa: E402
 
 SIDE = 32
 PATIENCE = 3600.0
+BETWEEN = (0.5, 5.0)
+"""Seconds from when the server is back to when it is killed again."""
 COMING = 5.0
 """Seconds in which the listeners come, one after the other."""
 
@@ -145,6 +147,7 @@ class Load:
     tally: Tally = field(default_factory=Tally)
     quiet: asyncio.Event = field(default_factory=asyncio.Event)
     last: dict[str, int] = field(default_factory=dict)
+    lasted: float = 0.0
 
     async def crew(self, number: int) -> None:
         """Ask, measure, tell, again and again."""
@@ -224,23 +227,23 @@ class Load:
 
     async def killer(self, kills: int) -> None:
         """Kill the server again and again, some time after it has come back."""
-        rest = (self.until - time.monotonic()) / kills
+        enough, self.until = self.until, float("inf")
         for _ in range(kills):
-            await asyncio.sleep(rest * random.uniform(0.2, 0.9))
-            if time.monotonic() > self.until - 3:
-                break
+            await asyncio.sleep(random.uniform(*BETWEEN))
             self.server.kill()
             self.tally.kills += 1
             await asyncio.to_thread(self.server.start)
+        self.until = max(enough, time.monotonic() + BETWEEN[1])
 
     async def run(self, crews: int, listeners: int, kills: int) -> dict[str, Any]:
+        began = time.monotonic()
         listening = [asyncio.create_task(self.listener(i)) for i in range(listeners)]
-        working = [asyncio.create_task(self.crew(i)) for i in range(crews)]
+        working = [asyncio.create_task(self.killer(kills))] if kills else []
+        working += [asyncio.create_task(self.crew(i)) for i in range(crews)]
         working += [asyncio.create_task(self.watcher(i)) for i in range(len(self.uids))]
-        if kills:
-            working.append(asyncio.create_task(self.killer(kills)))
         peak = asyncio.create_task(self.facts())
         await asyncio.gather(*working)
+        self.lasted = time.monotonic() - began
         owner = Http(self.server.port, self.server.token)
         for uid in self.uids:
             _, answer, _ = await owner.asked("GET", f"/campaigns/{uid}")
@@ -334,7 +337,7 @@ def report(args: argparse.Namespace, found: dict[str, int], load: Load) -> str:
     tally = load.tally
     lines = [
         f"{args.crews} crews, {args.listeners} listeners, {args.campaigns} campaigns of "
-        f"{SIDE}x{SIDE} cells (policy {args.policy}), {args.seconds:g} s on {args.db}, "
+        f"{SIDE}x{SIDE} cells (policy {args.policy}), {load.lasted:.0f} s on {args.db}, "
         f"a crew's cycle every {args.pace:g} s; kill -9 of the server: {tally.kills} times.",
         "",
         "| request | answered | p50 ms | p95 ms | p99 ms | longest ms |",
@@ -351,6 +354,7 @@ def report(args: argparse.Namespace, found: dict[str, int], load: Load) -> str:
         "| " + " | ".join(["---:"] * len(load.seen)) + " |",
         "| " + " | ".join(f"{v:.0f}" for v in load.seen.values()) + " |",
         "",
+        *([f"{args.beside}", ""] if args.beside else []),
         f"<!-- {json.dumps({'commit': commit(), **machine()})} -->",
     ]
     if tally.errors:
@@ -368,6 +372,7 @@ def main() -> None:
     parser.add_argument("--policy", default="gp")
     parser.add_argument("--pace", type=float, default=3.0)
     parser.add_argument("--kills", type=int, default=0)
+    parser.add_argument("--beside", default="", help="What else ran on the machine, in words.")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     with database(args.db) as db, ServerProcess(db) as server:

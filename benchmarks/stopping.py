@@ -20,12 +20,12 @@ from pathlib import Path
 
 import numpy as np
 from coverage import facts
-from searches import MOMENTS, SUITES, Search, evidence_at, kept
+from searches import MOMENTS, SUITES, Search, kept, so_far_at
 
 from engram._threads import set_threads
 from engram.campaign.advice import advise, looked_at
 from engram.campaign.prospect import likeliest, prospect
-from engram.campaign.remaining import Evidence, distribution
+from engram.campaign.remaining import SearchSoFar, distribution
 from engram.campaign.status import NEXT
 from engram.policies import POLICIES
 
@@ -33,7 +33,7 @@ Rule = Callable[[float], bool]
 """Yield -> whether to stop."""
 
 
-def by_status(seen: Evidence, left: int) -> Rule:
+def by_status(seen: SearchSoFar, left: int) -> Rule:
     """The advice of ``status`` with so many measurements left."""
     masses = distribution(seen)
     rest, soon = (prospect(seen, masses, n) for n in (left, min(left, NEXT)))
@@ -41,7 +41,7 @@ def by_status(seen: Evidence, left: int) -> Rule:
     return lambda least: advise(rest, soon, least, share).stop
 
 
-def by_next_ten(seen: Evidence, left: int) -> Rule:
+def by_next_ten(seen: SearchSoFar, left: int) -> Rule:
     """Stop when the next ten promise less than the yield."""
     promise = float(likeliest(seen)[: min(left, NEXT)].mean())
     return lambda least: promise < least
@@ -54,7 +54,7 @@ def first_stops(search: Search, name: str, yields: list[float]) -> dict[float, i
     """Measurements made when Stop is advised for the first time, for the yields where it is."""
     budget, stops = len(search.cells), {}
     for t in (t for t in MOMENTS if 0 < t < budget):
-        rule = RULES[name](evidence_at(search, t)[0], budget - t)
+        rule = RULES[name](so_far_at(search, t)[0], budget - t)
         stops |= {least: t for least in yields if least not in stops and rule(least)}
     return stops
 
@@ -86,7 +86,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--suite", default="rare", choices=SUITES)
     parser.add_argument("--tasks", default="0:24")
-    parser.add_argument("--policy", default="auto", choices=sorted(POLICIES))
+    parser.add_argument("--policy", default="auto", choices=sorted({*POLICIES, "auto"}))
     parser.add_argument("--prior", default="universal")
     parser.add_argument("--budget", type=int, default=200)
     parser.add_argument("--yields", default="0.02,0.05,0.1")

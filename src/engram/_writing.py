@@ -21,12 +21,15 @@ GEOPACKAGE = b"GPKG"
 """What stands at byte 68 of one that is a map and may be replaced."""
 
 
-def write_file(path: Path, data: bytes | str) -> None:
-    """Replace one file as a whole; a reader sees the old or the new one, never a part."""
-    write_files({path: data})
+def write_file(path: Path, data: bytes | str, *, lasting: bool = True) -> None:
+    """Replace one file as a whole; a reader sees the old or the new one, never a part.
+
+    lasting : wait until the disk has it; a cache that checks itself when it is read need not
+    """
+    write_files({path: data}, lasting=lasting)
 
 
-def write_files(contents: Mapping[Path, bytes | str]) -> None:
+def write_files(contents: Mapping[Path, bytes | str], *, lasting: bool = True) -> None:
     """Replace several files; when one of them cannot be written, none is.
 
     Folders that are missing are made, and removed again when nothing could be written into
@@ -41,7 +44,7 @@ def write_files(contents: Mapping[Path, bytes | str]) -> None:
             _check_place(where)
         for where, data in contents.items():
             made += _make_folder(where.parent)
-            _write_beside(where, data.encode() if isinstance(data, str) else data, written)
+            _write_beside(where, data.encode() if isinstance(data, str) else data, written, lasting)
         for where, temporary in written.items():
             temporary.replace(where)
         made.clear()
@@ -80,7 +83,7 @@ def _make_folder(folder: Path) -> list[Path]:
     return missing[::-1]
 
 
-def _write_beside(path: Path, data: bytes, written: dict[Path, Path]) -> None:
+def _write_beside(path: Path, data: bytes, written: dict[Path, Path], lasting: bool) -> None:
     """Write a new file in the folder of ``path``, under a name that nobody has or can foresee."""
     temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.partial")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
@@ -93,4 +96,5 @@ def _write_beside(path: Path, data: bytes, written: dict[Path, Path]) -> None:
                 os.chmod(temporary, stat.S_IMODE(there))
         file.write(data)
         file.flush()
-        os.fsync(file.fileno())
+        if lasting:
+            os.fsync(file.fileno())

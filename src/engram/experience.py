@@ -27,8 +27,8 @@ def posterior_samples(policy: Policy) -> Tensor:
     inside: Any = getattr(policy, "inner", policy)
     if not hasattr(inside, "imagination"):
         raise InputError(f"policy {policy.name!r} imagines nothing that could be learnt from")
-    evidence = inside.imagination.evidence(inside.observations)
-    samples: Tensor = inside.imagination.draw(inside.composite(), evidence, policy.t)
+    measured = inside.imagination.measurements(inside.observations)
+    samples: Tensor = inside.imagination.draw(inside.composite(), measured, policy.t)
     return samples
 
 
@@ -43,7 +43,7 @@ def lessons_of(
 ) -> list[Tensor]:
     """Search tasks with a memory; the posterior samples of each, ready for ``consolidate``."""
     from engram.policies import make_policy
-    from engram.simulate import simulate
+    from engram.simulation import simulate
 
     lessons = []
     for number, task in enumerate(tasks, 1):

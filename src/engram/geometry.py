@@ -58,6 +58,14 @@ class Geometry:
         down, right = self._away(cell, None)
         return np.asarray(down**2 + right**2)
 
+    def squares_in(self, window: tuple[slice, slice], cell: tuple[int, int]) -> Array:
+        """Squared distance from one cell to the cells of a window (``window``), as a table."""
+        down, right = (
+            (np.arange(part.start, part.stop) - place) * side
+            for part, place, side in zip(window, cell, (self.height, self.width), strict=True)
+        )
+        return np.asarray(down[:, None] ** 2 + right**2)
+
     def _away(self, cell: tuple[int, int], cells: NDArray[np.intp] | None) -> tuple[Array, Array]:
         chosen = np.arange(self.rows * self.cols) if cells is None else cells
         rows, cols = np.divmod(chosen, self.cols)
@@ -68,9 +76,16 @@ class Geometry:
         down, right = self.places(cells).T
         return np.asarray(np.hypot(down[:, None] - down, right[:, None] - right))
 
-    def offsets(self) -> Array:
-        """(2 rows - 1, 2 cols - 1) of every offset two cells can have; 0 in the middle."""
-        return self._offsets(self.rows - 1, self.cols - 1)
+    def offsets(self, radius: float = np.inf) -> Array:
+        """(2 rows - 1, 2 cols - 1) of every offset two cells can have; 0 in the middle.
+
+        With a radius, those rows and columns are left out that lie farther away altogether.
+        """
+        down, right = self.rows - 1, self.cols - 1
+        if np.isfinite(radius):
+            near = self._reach(radius)
+            down, right = min(down, near[0]), min(right, near[1])
+        return self._offsets(down, right)
 
     def neighbourhood(self, radius: float) -> Array:
         """Distance of every offset of a table that holds all cells within a radius.

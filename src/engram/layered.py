@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -124,6 +124,24 @@ class Effect:
         )
 
 
+class Explained(Protocol):
+    """A model that says what layers contributed."""
+
+    def contributions(self, index: int) -> dict[str, float]:
+        """What every layer adds to the log-odds of target of a cell, beside an average cell."""
+
+    def effects(self) -> list[Effect]:
+        """What every layer is believed to do, with intervals; the strongest first."""
+
+
+def known_layers(layers: Layers) -> list[Layer]:
+    """The layers, and the scores of a belief map that tells cells apart as one more."""
+    known = list(layers)
+    if layers.belief is not None and np.ptp(layers.belief[layers.grid.open_cells]) > 0:
+        known.append(Layer(BELIEF, layers.belief))
+    return known
+
+
 def terms_of(layer: Layer, grid: Grid) -> Terms:
     """The terms of one layer."""
     none = layer.missing
@@ -160,6 +178,18 @@ def _ends(u: Array, none: NDArray[np.bool_], grid: Grid) -> Array:
     inside[cells] = True
     high, low = high & inside, low & inside
     return np.asarray(high / high.sum() - low / low.sum())
+
+
+def strongest_kind(terms: Terms, layers: Layers, g: Array) -> tuple[Array, str]:
+    """The category that the function g (n_cells,) of a layer raises most.
+
+    Weights (n_cells,) whose sum with g is that category less all open cells, and its name.
+    """
+    kinds, cells = layers.get(terms.name).categories, layers.grid.open_cells
+    every = np.bincount(cells, minlength=len(g)) / len(cells)
+    shares = [k * every / max((k * every).sum(), 1e-12) for k in terms.columns.T]
+    chosen = int(np.argmax([share @ g for share in shares[: len(kinds)]]))
+    return shares[chosen] - every, kinds[chosen]
 
 
 def _odds(p: float) -> float:
@@ -202,11 +232,10 @@ class LayeredModel(SpatialModel):
     """Posterior of the outcome of every cell given the measured ones and the layers."""
 
     def __init__(self, grid: Grid, layers: Layers, *, nu: float = 1.5) -> None:
-        known = list(layers)
-        if layers.belief is not None and np.ptp(layers.belief[layers.grid.open_cells]) > 0:
-            known.append(Layer(BELIEF, layers.belief))
         self.layers = layers
-        self.terms: Sequence[Terms] = [terms_of(layer, layers.grid) for layer in known]
+        self.terms: Sequence[Terms] = [
+            terms_of(layer, layers.grid) for layer in known_layers(layers)
+        ]
         self.level = np.full(grid.n_cells, MEAN) if layers.belief is None else layers.belief
         self.trust = DISTRUST * (self.level - MEAN)
         self.expected: Array = self.level + sum((t.expected for t in self.terms), 0.0)
@@ -307,11 +336,7 @@ class LayeredModel(SpatialModel):
         g, cells = self._function(i), self.layers.grid.open_cells
         ends, best = terms.ends, ""
         if not ends.any():
-            kinds = self.layers.get(terms.name).categories
-            every = np.bincount(cells, minlength=len(g)) / len(cells)
-            shares = [k * every / max((k * every).sum(), 1e-12) for k in terms.columns.T]
-            chosen = int(np.argmax([share @ g for share in shares[: len(kinds)]]))
-            ends, best = shares[chosen] - every, kinds[chosen]
+            ends, best = strongest_kind(terms, self.layers, g)
         level = float(np.clip(self.predict()[0][cells].mean(), 0.0, 1.0)) - g[cells].mean()
         high, low = (float(np.maximum(s * ends, 0) @ g) + level for s in (1, -1))
         along = ends @ weights.terms[:, own]

@@ -24,6 +24,12 @@ JITTER = 1e-10
 """Added to the diagonal, so that K has a Cholesky factor."""
 
 
+def matern(scaled: Array) -> Array:
+    """The kernel at distances in units of its length, bit for bit as scikit-learn has it."""
+    u = scaled * np.sqrt(3.0)
+    return np.asarray((1.0 + u) * np.exp(-u))
+
+
 def matern_evidence(
     apart: Array, values: Array, constant: float, more: Array | float = 0.0
 ) -> Callable[[Array], tuple[float, Array]]:

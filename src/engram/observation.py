@@ -141,7 +141,7 @@ class Observations:
         self.items: list[Observation] = []
         self.measured = np.zeros(grid.n_cells, bool)
         self.settled = np.zeros(grid.n_cells, bool)
-        self._evidence: dict[int, float] = {}
+        self._log_odds: dict[int, float] = {}
         self._shown: dict[int, Observation] = {}
         self._images: Images | None = None
         self._indices: list[int] = []
@@ -202,15 +202,18 @@ class Observations:
 
     def add(self, item: Observation) -> None:
         """Append one visit; a cell outside, closed or settled is refused."""
-        index = self.check(item)
+        self._put(item, self.check(item))
+
+    def _put(self, item: Observation, index: int) -> None:
+        """Append a visit of the cell with this index that was checked."""
         if not (self.measured[index] and item.outcome == 0 and self._found(index)):
             self._shown[index] = item
             if self._images is not None:
                 self._images.show(item)
         self.measured[index] = True
         own = (item.detection or self.detection).at_first
-        known = self._evidence.get(index, 0.0) + own.log_odds(item.outcome > 0)
-        self._evidence[index] = known
+        known = self._log_odds.get(index, 0.0) + own.log_odds(item.outcome > 0)
+        self._log_odds[index] = known
         self.settled[index] = settles(known)
         self.items.append(item)
         if item.detection is not None:
@@ -318,4 +321,7 @@ class Observations:
 
     def subset(self, keep: Iterable[int], detection: Detection | None = None) -> Observations:
         """The observations at these positions, as if the others had never been made."""
-        return Observations(self.grid, (self.items[i] for i in keep), detection or self.detection)
+        part = Observations(self.grid, detection=detection or self.detection)
+        for i in keep:  # they were checked when they were added here
+            part._put(self.items[i], self.grid.index(self.items[i].cell))
+        return part

@@ -30,6 +30,7 @@ class Registry(MutableMapping[str, Part]):
     group : of the entry points that offer such parts
     part  : (name, what an entry point or a user gives) -> part; refuses what is none
     own   : the package's own parts
+    older : names of former days that still stand for one of them, though no list shows them
     """
 
     def __init__(
@@ -38,14 +39,16 @@ class Registry(MutableMapping[str, Part]):
         group: str,
         part: Callable[[str, Any], Part],
         own: Mapping[str, Part],
+        older: Mapping[str, str] | None = None,
     ) -> None:
         self.noun, self.group, self._part = noun, group, part
-        self._own = dict(own)
+        self._own, self._older = dict(own), dict(older or {})
         self._searched: tuple[str, ...] | None = None
         self._offers: Offers = {}
         self._loaded: dict[str, Part] = {}
 
     def __getitem__(self, name: str) -> Part:
+        name = self._older.get(name, name)
         if name in self._own:
             return self._own[name]
         offers = self._offered()
@@ -62,7 +65,7 @@ class Registry(MutableMapping[str, Part]):
         del self._own[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._own or name in self._offered()
+        return name in self._own or name in self._older or name in self._offered()
 
     def __iter__(self) -> Iterator[str]:
         yield from self._own
@@ -94,7 +97,7 @@ class Registry(MutableMapping[str, Part]):
         if places != self._searched:
             self._offers, self._loaded = {}, {}
             for entry in _entry_points(self.group):
-                if entry.name in self._own:
+                if entry.name in self._own or entry.name in self._older:
                     warnings.warn(
                         f"{self.noun} {entry.name!r} of package {_package(entry)} is passed over: "
                         "there is one of that name already",

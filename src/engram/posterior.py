@@ -39,8 +39,8 @@ reproduced, noisy ones are left to the network, which knows their noise."""
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """Measurements in model units: values (1, C, H, W), mask and sigma (1, 1, H, W)."""
+class Measured:
+    """What is measured, in model units: values (1, C, H, W), mask and sigma (1, 1, H, W)."""
 
     values: Tensor
     mask: Tensor
@@ -59,8 +59,8 @@ class Evidence:
 class Guidance(Protocol):
     """Conditional estimate of x0 and eps at x_t."""
 
-    def estimate(self, denoiser: Denoiser, x_t: Tensor, t: Tensor, evidence: Evidence) -> Estimate:
-        """x_t (P, C, H, W), t scalar -> Estimate given the evidence."""
+    def estimate(self, denoiser: Denoiser, x_t: Tensor, t: Tensor, measured: Measured) -> Estimate:
+        """x_t (P, C, H, W), t scalar -> Estimate given the measurements."""
         ...
 
 
@@ -70,39 +70,39 @@ def _as_estimate(denoiser: Denoiser, x_t: Tensor, t: Tensor, x0: Tensor) -> Esti
     return Estimate(x0=x0, eps=(x_t - a * x0) / s)
 
 
-def pinned(x0: Tensor, evidence: Evidence, doubt: float | Tensor = 1.0) -> Tensor:
+def pinned(x0: Tensor, measured: Measured, doubt: float | Tensor = 1.0) -> Tensor:
     """x0 with measured pixels moved to their values, as far as their noise allows.
 
     ``doubt`` is the standard deviation of x0 itself: weights are the usual
     precision weights, :math:`w = d^2 / (d^2 + \\sigma^2)`.
     """
     d2 = torch.as_tensor(doubt, dtype=x0.dtype) ** 2
-    w = evidence.mask * d2 / (d2 + evidence.sigma**2)
-    return x0 + w * (evidence.values - x0)
+    w = measured.mask * d2 / (d2 + measured.sigma**2)
+    return x0 + w * (measured.values - x0)
 
 
 @dataclass(frozen=True)
 class Amortised:
     """Conditioning by the mask-conditioned memory itself."""
 
-    def estimate(self, denoiser: Denoiser, x_t: Tensor, t: Tensor, evidence: Evidence) -> Estimate:
+    def estimate(self, denoiser: Denoiser, x_t: Tensor, t: Tensor, measured: Measured) -> Estimate:
         if not denoiser.conditioned:
             raise InputError(
                 "this memory was not trained with measurement masks; use guidance 'mmps', 'dps' "
                 "or 'replacement'"
             )
-        x0 = denoiser.estimate(x_t, t, evidence.known).x0
-        return _as_estimate(denoiser, x_t, t, pinned(x0, evidence, TOLD_DOUBT))
+        x0 = denoiser.estimate(x_t, t, measured.known).x0
+        return _as_estimate(denoiser, x_t, t, pinned(x0, measured, TOLD_DOUBT))
 
 
 @dataclass(frozen=True)
 class Replacement:
     """Jacobian-free: measured pixels of the unconditional estimate are replaced."""
 
-    def estimate(self, denoiser: Denoiser, x_t: Tensor, t: Tensor, evidence: Evidence) -> Estimate:
+    def estimate(self, denoiser: Denoiser, x_t: Tensor, t: Tensor, measured: Measured) -> Estimate:
         x0 = denoiser.estimate(x_t, t).x0
         doubt = denoiser.schedule.s(per_sample(t, x_t))
-        return _as_estimate(denoiser, x_t, t, pinned(x0, evidence, doubt))
+        return _as_estimate(denoiser, x_t, t, pinned(x0, measured, doubt))
 
 
 @dataclass(frozen=True)
@@ -118,14 +118,14 @@ class Dps:
 
     strength: float = 1.5
 
-    def estimate(self, denoiser: Denoiser, x_t: Tensor, t: Tensor, evidence: Evidence) -> Estimate:
+    def estimate(self, denoiser: Denoiser, x_t: Tensor, t: Tensor, measured: Measured) -> Estimate:
         tt = per_sample(t, x_t)
         a, s = denoiser.schedule.a(tt), denoiser.schedule.s(tt)
         with torch.enable_grad():
             x = x_t.detach().requires_grad_(True)
             x0 = denoiser.estimate(x, t).x0
             spread = s**2 / (s**2 + a**2)
-            residual = evidence.mask * (evidence.values - x0) / (evidence.variance + spread).sqrt()
+            residual = measured.mask * (measured.values - x0) / (measured.variance + spread).sqrt()
             loss = 0.5 * residual.square().sum(dim=(1, 2, 3))
             (gradient,) = torch.autograd.grad(loss.sum(), x)
         moved = x0.detach() - self.strength * (s**2 / a.clamp_min(1e-3)) * gradient
@@ -138,11 +138,11 @@ class MomentMatching:
 
     iterations: int = 4
 
-    def estimate(self, denoiser: Denoiser, x_t: Tensor, t: Tensor, evidence: Evidence) -> Estimate:
+    def estimate(self, denoiser: Denoiser, x_t: Tensor, t: Tensor, measured: Measured) -> Estimate:
         tt = per_sample(t, x_t)
         a, s = denoiser.schedule.a(tt), denoiser.schedule.s(tt)
         scale = s**2 / a.clamp_min(1e-3)
-        mask, variance = evidence.mask, evidence.variance
+        mask, variance = measured.mask, measured.variance
         with torch.enable_grad():
             x = x_t.detach().requires_grad_(True)
             x0 = denoiser.estimate(x, t).x0
@@ -151,7 +151,7 @@ class MomentMatching:
                 (g,) = torch.autograd.grad(x0, x, u, retain_graph=True)
                 return scale * g
 
-            residual = mask * (evidence.values - x0.detach())
+            residual = mask * (measured.values - x0.detach())
             solved = _conjugate_gradient(
                 lambda u: mask * covariance(u) + variance * u, residual, self.iterations
             )
@@ -207,23 +207,23 @@ class Sampler:
     def draw(
         self,
         denoiser: Denoiser,
-        evidence: Evidence,
+        measured: Measured,
         particles: int,
         *,
         seed: int,
         path: Sequence[int] = (),
     ) -> Tensor:
         """Fresh particles (P, C, H, W) in model units, from pure noise."""
-        shape = (self.steps + 1, *evidence.values.shape[1:])
+        shape = (self.steps + 1, *measured.values.shape[1:])
         noise = particle_noise(seed, "particles", path, particles, shape)
         start = torch.full((), self.first)
         x = noise[:, 0]
-        return self._reverse(denoiser, evidence, x, start, self.steps, noise[:, 1:])
+        return self._reverse(denoiser, measured, x, start, self.steps, noise[:, 1:])
 
     def refresh(
         self,
         denoiser: Denoiser,
-        evidence: Evidence,
+        measured: Measured,
         particles: Tensor,
         *,
         depth: float,
@@ -238,12 +238,12 @@ class Sampler:
         noise = particle_noise(seed, "refresh", path, particles.shape[0], shape)
         start = torch.full((), min(depth, self.first))
         x = denoiser.schedule.noised(particles, start, noise[:, 0])
-        return self._reverse(denoiser, evidence, x, start, steps, noise[:, 1:])
+        return self._reverse(denoiser, measured, x, start, steps, noise[:, 1:])
 
     def _reverse(
         self,
         denoiser: Denoiser,
-        evidence: Evidence,
+        measured: Measured,
         x: Tensor,
         start: Tensor,
         steps: int,
@@ -251,14 +251,14 @@ class Sampler:
     ) -> Tensor:
         times = denoiser.schedule.steps(steps, float(start))
         for k in range(steps):
-            estimate, x = self.step(denoiser, evidence, x, times[k], times[k + 1], noise[:, k])
-        return reproduced(estimate.x0, evidence)
+            estimate, x = self.step(denoiser, measured, x, times[k], times[k + 1], noise[:, k])
+        return reproduced(estimate.x0, measured)
 
     @torch.no_grad()
     def step(
         self,
         denoiser: Denoiser,
-        evidence: Evidence,
+        measured: Measured,
         x: Tensor,
         now: Tensor,
         then: Tensor,
@@ -271,7 +271,7 @@ class Sampler:
                    \sigma = \eta\, \frac{s}{s_{now}} \sqrt{1 - a_{now}^2 / a^2}
         """
         schedule = denoiser.schedule
-        estimate = self.guidance.estimate(denoiser, x, now, evidence)
+        estimate = self.guidance.estimate(denoiser, x, now, measured)
         a, s = schedule.a(then), schedule.s(then)
         ratio = (1 - (schedule.a(now) / a) ** 2).clamp_min(0.0)
         sigma = self.eta * (s / schedule.s(now)) * ratio.sqrt()
@@ -279,8 +279,8 @@ class Sampler:
         return estimate, a * estimate.x0 + direction * estimate.eps + sigma * noise
 
 
-def reproduced(x: Tensor, evidence: Evidence) -> Tensor:
+def reproduced(x: Tensor, measured: Measured) -> Tensor:
     """Bring measured pixels that strayed further than 2 sigma back to that distance."""
-    low = evidence.values - 2 * evidence.sigma
-    high = evidence.values + 2 * evidence.sigma
-    return torch.where(evidence.mask > 0, torch.minimum(torch.maximum(x, low), high), x)
+    low = measured.values - 2 * measured.sigma
+    high = measured.values + 2 * measured.sigma
+    return torch.where(measured.mask > 0, torch.minimum(torch.maximum(x, low), high), x)

@@ -37,7 +37,7 @@ from engram.detection import noise_of
 from engram.errors import InputError
 from engram.geometry import CellPairs, Geometry
 from engram.grid import Grid
-from engram.marginal import JITTER, matern_evidence
+from engram.marginal import JITTER, matern, matern_evidence
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
@@ -317,6 +317,14 @@ class SpatialModel:
         noise = WhiteKernel(hyperparameters.noise)
         return field + noise + ConstantKernel(MEAN_SD**2, "fixed")
 
+    def _covariance(self, apart: Array) -> Array:
+        """Covariance of m + f at these distances."""
+        terms = self.hyperparameters
+        if self.nu == 1.5:
+            return terms.variance * matern(apart / terms.length) + MEAN_SD**2
+        flat = self._kernel(terms)(np.zeros((1, 1)), apart.reshape(-1, 1))
+        return np.asarray(flat.reshape(apart.shape))
+
     def _conditioned(self, index: NDArray[np.intp], values: Array) -> Posterior:
         """The posterior under the present hyperparameters."""
         return Posterior(self.prior(), self.hyperparameters.noise, index, values)
@@ -334,8 +342,7 @@ class SpatialModel:
     def covariance(self, geometry: Geometry) -> CellPairs:
         """Of m + f in two cells of an area, or of a part of it."""
         pairs = CellPairs(geometry)
-        flat = self._kernel(self.hyperparameters)(np.zeros((1, 1)), pairs.distances.reshape(-1, 1))
-        pairs.use(flat.reshape(pairs.distances.shape))
+        pairs.use(self._covariance(pairs.distances))
         return pairs
 
     def learnt(
@@ -401,52 +408,3 @@ def last_refit(n: int, part: int = 10) -> int:
         at = following
         following += max(FIRST_REFIT, at // part)
     return at
-
-
-def expected_finds(
-    mean: Array,
-    response: Array,
-    cells: NDArray[np.intp],
-    available: NDArray[np.bool_],
-    left: int,
-    discount: float = 1.0,
-    *,
-    found: float = 1.0,
-    blank: Array | None = None,
-) -> Array:
-    r"""Finds to be expected from ``left`` measurements if some cell is the next of them.
-
-    Looks past the next measurement: after cell x has shown y, the other ``left - 1`` go to
-    the most probable cells, all at once, and count ``discount`` :math:`\gamma` each,
-
-    .. math::  v(x) = p_x + \gamma \sum_{y \in \{0, 1\}} P(y)\, \max_{|S| = left - 1}
-               \sum_{z \in S} p(z \mid x, y) , \quad p = \mathrm{clip}(mean, 0, 1) .
-
-    This is exact for ``cells``, whose ``response`` (len(cells), n_cells) is given; for the
-    others the measurement counts as if it told nothing. mean, available : (n_cells,)
-
-    A visit finds a target that is there with the chance ``found``: then v counts targets, each
-    weighed by nothing (the chance is the same for all), P(1) is ``found`` p, ``blank`` is the
-    response to a visit that finds nothing, and the cell keeps what Bayes' rule leaves it.
-    """
-    p = np.clip(mean, 0.0, 1.0)
-    others = min(left, int(available.sum())) - 1
-    if others < 1:
-        return np.asarray(p)
-    ranked = np.sort(p[available])[::-1]
-    future = ranked[:others].sum() + np.minimum(p, ranked[others]) - p
-    future[cells] = 0.0
-    there = found * p[cells]
-    missed = p[cells] - there
-    kept = np.divide(missed, 1 - there, out=np.zeros(len(cells)), where=there < 1)
-    nothing = response if blank is None else blank
-    for outcome, chance, moved, own in (
-        (1.0, there, response, 0.0),
-        (0.0, 1 - there, nothing, kept),
-    ):
-        after = np.clip(mean + moved * (outcome - mean[cells])[:, None], 0.0, 1.0)
-        after[:, ~available] = 0.0
-        after[np.arange(len(cells)), cells] = own
-        after.partition(after.shape[1] - others, axis=1)
-        future[cells] += chance * after[:, -others:].sum(axis=1)
-    return np.asarray(p + discount * future)

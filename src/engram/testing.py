@@ -31,7 +31,7 @@ from engram.memory.denoiser import (
 )
 from engram.memory.permanent import PermanentMemory, fresh_network
 from engram.memory.unet import UNetConfig
-from engram.posterior import Evidence
+from engram.posterior import Measured
 from engram.seeding import torch_generator
 
 Array = NDArray[np.float64]
@@ -61,11 +61,11 @@ class Gaussian:
         cov = self.cov - gain @ self.cov[index]
         return Gaussian(mean, (cov + cov.T) / 2)
 
-    def given_evidence(self, evidence: Evidence) -> Gaussian:
+    def given_measured(self, measured: Measured) -> Gaussian:
         """The posterior given measurements as the samplers take them."""
         values, sigma, mask = (
             v.numpy().astype(np.float64).ravel()
-            for v in (evidence.values, evidence.sigma, evidence.mask)
+            for v in (measured.values, measured.sigma, measured.mask)
         )
         return self.given(values, sigma, mask > 0)
 
@@ -184,7 +184,7 @@ class FieldProblem:
 
     prior: Gaussian
     posterior: Gaussian
-    evidence: Evidence
+    measurements: Measured
     measured: NDArray[np.bool_]
 
     def error(self, particles: Tensor) -> float:
@@ -215,8 +215,8 @@ def field_problem(
     def image(array: Array) -> Tensor:
         return torch.from_numpy(array.astype(np.float32)).reshape(1, 1, size, size)
 
-    evidence = Evidence(image(values), image(measured * 1.0), image(np.full(n, sigma)))
-    return FieldProblem(prior, prior.given_evidence(evidence), evidence, measured)
+    measurements = Measured(image(values), image(measured * 1.0), image(np.full(n, sigma)))
+    return FieldProblem(prior, prior.given_measured(measurements), measurements, measured)
 
 
 def tiny_memory(channels: int = 1, *, conditioned: bool = True, size: int = 8) -> PermanentMemory:

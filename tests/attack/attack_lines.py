@@ -9,9 +9,8 @@ from collections.abc import Callable
 from random import Random
 
 import click
-import typer
 
-from engram.cli.main import app
+from engram.cli.main import command_of
 
 SECRET = "s3cr3t-hunter2"
 """Stands in every URL; it may never be printed."""
@@ -142,9 +141,7 @@ WEIGHTS = {"tell": 6, "ask": 5, "create": 3, "status": 2, "explain": 1, "verify"
 
 def campaign_commands() -> dict[str, click.Command]:
     """Name -> command of ``engram campaign``."""
-    root = typer.main.get_command(app)
-    assert isinstance(root, click.Group) or hasattr(root, "commands")
-    return dict(root.commands["campaign"].commands)
+    return dict(command_of("campaign").commands["campaign"].commands)
 
 
 COMMANDS = campaign_commands()

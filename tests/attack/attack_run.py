@@ -26,7 +26,6 @@ from random import Random
 from typing import Any
 
 import numpy as np
-import typer
 from attack_case import Session, Tally, limited, run
 from attack_damage import DAMAGES, damage_artifact
 from attack_files import file_of
@@ -196,8 +195,7 @@ def _warm_up() -> None:
     import engram.campaign
     import engram.tasks.raster  # noqa: F401
 
-    if isinstance(entry.app, typer.Typer):
-        entry.app = typer.main.get_command(entry.app)  # type: ignore[assignment]
+    entry.command_of("campaign")
 
 
 def _fast() -> str | None:

@@ -17,12 +17,6 @@ from attack_run import KINDS, attack
 from engram.cli import main as entry
 
 
-@pytest.fixture(autouse=True)
-def _usual_app(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The attack builds the command line once; other tests get their own again."""
-    monkeypatch.setattr(entry, "app", entry.app)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_attack_finds_nothing(kind: str) -> None:
     tally = attack(75, seed=12, kinds=(kind,))

@@ -41,6 +41,13 @@ class TestSqlStore(LogStoreContract):
         return SqlStore(self.url, create=True)
 
 
+class TestLingeringStore(TestSqlStore):
+    """The same with connections that linger, as a server's do."""
+
+    def store(self):
+        return SqlStore(self.url, create=True, lingers=True)
+
+
 class TestMemoryStore(LogStoreContract):
     """The same by a store that was written in an afternoon."""
 

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
 from engram.bench.seen import NOT_SAID, seen_lines
-from engram.cli.main import app
+from engram.cli.main import ROOMS, command_of
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = [
@@ -44,7 +43,7 @@ def test_every_command_is_on_a_page() -> None:
             return [path]
         return [p for name, sub in inside.items() for p in paths(sub, f"{path} {name}")]
 
-    commands = paths(typer.main.get_command(app), "engram")
+    commands = paths(command_of(*ROOMS), "engram")
     assert len(commands) > 20
     table = "".join(line for line in text.splitlines() if line.startswith("| `"))  # of campaigns
     for path in commands:

@@ -24,7 +24,7 @@ from engram.memory.denoiser import SIGMA_REF, Known
 from engram.memory.transient import AdaptPlan, CompositeDenoiser, Examples, TransientMemory
 from engram.policies.hyperprior import Hyperprior
 from engram.policies.outcome_h import OutcomeTransform
-from engram.posterior import Evidence, MomentMatching, Sampler
+from engram.posterior import Measured, MomentMatching, Sampler
 from engram.testing import Gaussian, GaussianDenoiser
 
 SIZE = 3
@@ -120,9 +120,9 @@ def test_h_learns_how_far_a_measurement_is_to_be_trusted(sigma: float) -> None:
 def test_h_told_of_new_measurements_at_every_step_learns_from_those() -> None:
     """Joint draws: every draw is measured anew, without noise, so the gain is 1."""
 
-    def anew(images: Tensor, generator: torch.Generator) -> tuple[Known, Tensor]:
+    def anew(images: Tensor, generator: torch.Generator) -> tuple[Tensor, Known, Tensor]:
         mask = (torch.rand(len(images), 1, SIZE, SIZE, generator=generator) < 0.5).float()
-        return Known(images * mask, mask), torch.ones_like(mask)
+        return images, Known(images * mask, mask), torch.ones_like(mask)
 
     misleading = Known(torch.full((1, 1, SIZE, SIZE), -3.0), torch.ones(1, 1, SIZE, SIZE))
     transient = memory_with(Gain())
@@ -135,10 +135,10 @@ def test_h_told_of_new_measurements_at_every_step_learns_from_those() -> None:
 def test_weights_made_anew_are_those_of_the_loss() -> None:
     m = np.linspace(-0.8, 0.8, PIXELS)
 
-    def anew(images: Tensor, generator: torch.Generator) -> tuple[Known, Tensor]:
+    def anew(images: Tensor, generator: torch.Generator) -> tuple[Tensor, Known, Tensor]:
         weight = torch.zeros(len(images), 1, SIZE, SIZE)
         weight[:, :, 0] = 1.0
-        return nothing_known().expand(len(images)), weight
+        return images, nothing_known().expand(len(images)), weight
 
     transient = memory_with(Shift())
     whole = torch.ones(1, 1, SIZE, SIZE)
@@ -166,7 +166,7 @@ def test_em_takes_the_exact_course_and_the_evidence_never_falls() -> None:
     """E-step: guided samples of both memories. M-step: Eq. 7 on them. Three times over."""
     sigma, y = 0.7, np.array([1.0, -0.8, 0.0, 0.6, 0.0, 0.0, -1.0, 0.0, 0.9])
     measured = y != 0
-    evidence = Evidence(image(y), image(measured * 1.0), image(np.full(PIXELS, sigma)))
+    measurements = Measured(image(y), image(measured * 1.0), image(np.full(PIXELS, sigma)))
     transient = memory_with(Shift())
     exact, found, course = np.zeros(PIXELS), np.zeros(PIXELS), []
     for k in range(4):
@@ -174,9 +174,9 @@ def test_em_takes_the_exact_course_and_the_evidence_never_falls() -> None:
         course.append(float(-0.5 * (off**2).sum() / (1 + sigma**2)))
         assert found[measured] == pytest.approx(exact[measured], abs=0.1)
         assert np.abs(found[~measured]).max() < 0.2  # nothing but the chance of a thousand draws
-        composite = CompositeDenoiser(WHITE, transient, evidence.known)
-        samples = Sampler(MomentMatching(2), 24).draw(composite, evidence, 1024, seed=k)
-        taught(transient, Examples(samples, evidence.known, torch.ones(1, 1, SIZE, SIZE)), k)
+        composite = CompositeDenoiser(WHITE, transient, measurements.known)
+        samples = Sampler(MomentMatching(2), 24).draw(composite, measurements, 1024, seed=k)
+        taught(transient, Examples(samples, measurements.known, torch.ones(1, 1, SIZE, SIZE)), k)
         found = transient.body.m.detach().flatten().double().numpy()
         exact = exact + np.where(measured, (y - exact) / (1 + sigma**2), 0.0)
     assert (np.diff(course) > 0).all()

@@ -16,8 +16,8 @@ from engram.posterior import (
     GUIDANCES,
     Amortised,
     Dps,
-    Evidence,
     Guidance,
+    Measured,
     MomentMatching,
     Replacement,
     Sampler,
@@ -43,7 +43,7 @@ def drawn(
     problem: FieldProblem, guidance: Guidance, particles: int = PARTICLES, *, steps: int = STEPS
 ) -> torch.Tensor:
     denoiser = GaussianDenoiser(problem.prior, conditioned=isinstance(guidance, Amortised))
-    return Sampler(guidance, steps).draw(denoiser, problem.evidence, particles, seed=1)
+    return Sampler(guidance, steps).draw(denoiser, problem.measurements, particles, seed=1)
 
 
 def measures(guidance: Guidance, pixels: list[list[int]], sigma: float) -> tuple[float, float]:
@@ -104,7 +104,9 @@ def test_refresh_leaves_the_posterior_invariant(guidance: Guidance, depth: float
     particles = torch.from_numpy(exact.astype(np.float32)).reshape(-1, 1, 8, 8)
     denoiser = GaussianDenoiser(problem.prior, conditioned=isinstance(guidance, Amortised))
     sampler = Sampler(guidance, STEPS)
-    renewed = sampler.refresh(denoiser, problem.evidence, particles, depth=depth, steps=40, seed=2)
+    renewed = sampler.refresh(
+        denoiser, problem.measurements, particles, depth=depth, steps=40, seed=2
+    )
     assert problem.error(renewed) < 0.05
     assert 0.9 < problem.spread(renewed) < 1.05
     moved = (renewed - particles).flatten(1).numpy()[:, ~problem.measured]
@@ -122,7 +124,7 @@ def test_refresh_takes_in_a_new_measurement() -> None:
     )
     renewed = Sampler(MomentMatching(8), STEPS).refresh(
         GaussianDenoiser(after.prior),
-        after.evidence,
+        after.measurements,
         old.reshape(-1, 1, 8, 8),
         depth=0.8,
         steps=48,
@@ -136,7 +138,7 @@ def one_step(guidance: Guidance, problem: FieldProblem, t: float) -> tuple[Array
     """x_t (5, n) and what a guidance makes of it."""
     x_t = torch.randn(5, 1, 8, 8, generator=torch.Generator().manual_seed(3))
     denoiser = GaussianDenoiser(problem.prior)
-    found = guidance.estimate(denoiser, x_t, torch.tensor(t), problem.evidence).x0
+    found = guidance.estimate(denoiser, x_t, torch.tensor(t), problem.measurements).x0
     return x_t.flatten(1).double().numpy(), found.flatten(1).double().numpy()
 
 
@@ -160,7 +162,7 @@ def test_one_step_of_dps_is_its_formula(t: float) -> None:
     a, s = np.cos(t * np.pi / 2), np.sin(t * np.pi / 2)
     cov = problem.prior.cov
     jacobian = a * cov @ np.linalg.inv(a**2 * cov + s**2 * np.eye(64))
-    values = problem.evidence.values.double().numpy().ravel()
+    values = problem.measurements.values.double().numpy().ravel()
     for x, estimate in zip(x_t, found, strict=True):
         x0 = jacobian @ x
         residual = np.where(problem.measured, values - x0, 0.0) / (0.3**2 + s**2)
@@ -174,7 +176,7 @@ def test_a_reverse_step_is_the_bridge_of_the_forward_process() -> None:
     mean (a' (1 - r) x0 + sqrt(r) s'^2 x_t) / s^2 and variance s'^2 (1 - r) / s^2, r = (a/a')^2.
     """
     problem = field_problem(4, EVEN, sigma=0.3)
-    nothing = Evidence(*(torch.zeros(1, 1, 8, 8) for _ in range(3)))
+    nothing = Measured(*(torch.zeros(1, 1, 8, 8) for _ in range(3)))
     sampler = Sampler(Replacement(), 2, first=0.8)
     denoiser = GaussianDenoiser(problem.prior)
     found = sampler.draw(denoiser, nothing, 6, seed=2).flatten(1)
@@ -194,9 +196,9 @@ def test_pinned_pixels_are_precision_weighted() -> None:
     """A guess of doubt 0.4 and a measurement of noise 0.3 meet where Gaussians multiply."""
     guess = torch.full((1, 1, 1, 2), 0.5)
     mask = torch.tensor([[[[1.0, 0.0]]]])
-    evidence = Evidence(torch.full((1, 1, 1, 2), -0.5), mask, torch.full((1, 1, 1, 2), 0.3))
+    measurements = Measured(torch.full((1, 1, 1, 2), -0.5), mask, torch.full((1, 1, 1, 2), 0.3))
     exact = (0.5 / 0.4**2 - 0.5 / 0.3**2) / (1 / 0.4**2 + 1 / 0.3**2)
-    found = pinned(guess, evidence, 0.4)[0, 0, 0]
+    found = pinned(guess, measurements, 0.4)[0, 0, 0]
     assert found.tolist() == pytest.approx([exact, 0.5])
 
 
@@ -205,7 +207,7 @@ def test_pinned_pixels_are_precision_weighted() -> None:
 def test_measured_pixels_are_reproduced_within_their_noise(name: str, sigma: float) -> None:
     problem = field_problem(5, EVEN, sigma=sigma)
     particles = drawn(problem, GUIDANCES[name](), 16, steps=8)
-    strayed = (particles - problem.evidence.values).abs() * problem.evidence.mask
+    strayed = (particles - problem.measurements.values).abs() * problem.measurements.mask
     assert float(strayed.max()) <= 2 * sigma + 1e-6
 
 
@@ -241,14 +243,14 @@ def test_noisier_measurements_pull_less() -> None:
     pulls = []
     for sigma in (0.05, 0.5, 1.0, 2.0):
         problem = field_problem(0, [27], sigma=sigma)
-        evidence = Evidence(
-            torch.where(problem.evidence.mask > 0, 1.0, 0.0),
-            problem.evidence.mask,
-            problem.evidence.sigma,
+        measurements = Measured(
+            torch.where(problem.measurements.mask > 0, 1.0, 0.0),
+            problem.measurements.mask,
+            problem.measurements.sigma,
         )
-        truth = problem.prior.given_evidence(evidence).mean[27]
+        truth = problem.prior.given_measured(measurements).mean[27]
         sampler = Sampler(MomentMatching(4), 32)
-        draw = sampler.draw(GaussianDenoiser(problem.prior), evidence, 512, seed=0)
+        draw = sampler.draw(GaussianDenoiser(problem.prior), measurements, 512, seed=0)
         found = float(draw[:, 0, 3, 3].mean())
         assert found == pytest.approx(truth, abs=0.1)
         pulls.append(found)
@@ -261,13 +263,13 @@ def test_draws_count_their_evaluations() -> None:
     problem = field_problem(0, EVEN, sigma=0.05)
     for guidance, passes in ((Replacement(), 1), (Dps(), 2), (MomentMatching(2), 4)):
         denoiser = CountedDenoiser(GaussianDenoiser(problem.prior))
-        Sampler(guidance, 5).draw(denoiser, problem.evidence, 2, seed=0)
+        Sampler(guidance, 5).draw(denoiser, problem.measurements, 2, seed=0)
         assert denoiser.evaluations == 5 * passes * 2 / PASS
 
 
 def test_nothing_measured_gives_the_prior() -> None:
     problem = field_problem(0, EVEN, sigma=0.05)
-    nothing = Evidence(*(torch.zeros(1, 1, 8, 8) for _ in range(3)))
+    nothing = Measured(*(torch.zeros(1, 1, 8, 8) for _ in range(3)))
     for name, kind in GUIDANCES.items():
         denoiser = GaussianDenoiser(problem.prior, conditioned=name == "amortised")
         particles = Sampler(kind(), 48).draw(denoiser, nothing, 512, seed=0)

@@ -19,9 +19,12 @@ from engram import Grid, Task, make_policy
 from engram.experience import posterior_samples
 from engram.memory.denoiser import Known
 from engram.memory.transient import CompositeDenoiser, Examples
+from engram.observation import Observation, Observations
 from engram.pacing import UpdateSchedule
-from engram.policies.imagination import DrawPlan, evidence_of
+from engram.policies.imagination import DrawPlan, measurements_of
+from engram.policies.lessons import Lessons
 from engram.policies.papersearch import PaperSearch
+from engram.symmetry import TURNS, turned, turned_back
 from engram.testing import Gaussian, exact_memory, squared_exponential
 
 SIDE = 4
@@ -157,15 +160,15 @@ def test_h_learns_from_draws_and_from_everything_measured(lesson: str) -> None:
     policy, calls = lessons(lesson=lesson)
     assert [(path, t) for _, path, t, _ in calls] == [(3, 3), (6, 6)]  # in time, each once
     for examples, due, _, permanent in calls:
-        evidence = evidence_of(policy.observations.subset(range(due)))
+        measurements = measurements_of(policy.observations.subset(range(due)))
         assert permanent is policy.frozen
-        assert torch.equal(examples.known.values, evidence.known.values)
-        assert torch.equal(examples.known.weight, evidence.mask)
+        assert torch.equal(examples.known.values, measurements.known.values)
+        assert torch.equal(examples.known.weight, measurements.mask)
         assert examples.known.weight.sum() == due
-        off = (examples.x0 - evidence.values) * evidence.mask
+        off = (examples.x0 - measurements.values) * measurements.mask
         assert float(off.abs().max()) < 1e-6  # measured pixels are as they were measured
-        assert (examples.x0 * (1 - evidence.mask)).std() > 0.2  # draws, not a blank
-        weight = evidence.mask if lesson == "measured" else torch.ones_like(evidence.mask)
+        assert (examples.x0 * (1 - measurements.mask)).std() > 0.2  # draws, not a blank
+        weight = measurements.mask if lesson == "measured" else torch.ones_like(measurements.mask)
         assert torch.equal(examples.weight, weight)
         assert examples.anew is None
 
@@ -174,7 +177,8 @@ def test_joint_lessons_measure_every_draw_anew() -> None:
     _, calls = lessons(lesson="joint")
     examples, due, _, _ = calls[1]
     draws = torch.randn(200, 1, SIDE, SIDE, generator=torch.Generator().manual_seed(0))
-    known, weight = examples.anew(draws, torch.Generator().manual_seed(1))
+    x0, known, weight = examples.anew(draws, torch.Generator().manual_seed(1))
+    assert torch.equal(x0, draws)
     assert torch.equal(weight, torch.ones_like(known.weight))
     counts = known.weight.sum(dim=(1, 2, 3))
     assert set(counts.tolist()) == set(range(1, due + 1))
@@ -189,8 +193,8 @@ def test_lessons_of_the_prior_measure_the_memorys_draws_where_the_search_has_mea
     assert examples.x0.shape == (64, 1, SIDE, SIDE)
     assert float(examples.x0.mean(dim=0).abs().max()) < 0.5  # a white memory: no trace of the area
     assert torch.equal(calls[0][0].x0, examples.x0)  # drawn once
-    known, weight = examples.anew(examples.x0[:5], torch.Generator())
-    mask = evidence_of(policy.observations.subset(range(due))).mask
+    _, known, weight = examples.anew(examples.x0[:5], torch.Generator())
+    mask = measurements_of(policy.observations.subset(range(due))).mask
     assert torch.equal(known.weight, mask.expand(5, -1, -1, -1))
     assert torch.equal(known.values, examples.x0[:5] * mask)
     assert torch.equal(weight, torch.ones_like(known.weight))
@@ -199,7 +203,8 @@ def test_lessons_of_the_prior_measure_the_memorys_draws_where_the_search_has_mea
 def test_prequential_lessons_tell_the_first_cells_and_ask_for_the_later_ones() -> None:
     policy, calls = lessons(lesson="prequential")
     examples, due, _, _ = calls[1]
-    known, weight = examples.anew(examples.x0.repeat(20, 1, 1, 1), torch.Generator().manual_seed(1))
+    many = examples.x0.repeat(20, 1, 1, 1)
+    _, known, weight = examples.anew(many, torch.Generator().manual_seed(1))
     order = [policy.grid.index(cell) for cell in WALK[:due]]
     seen = set()
     for told, asked in zip(known.weight.flatten(1), weight.flatten(1), strict=True):
@@ -209,8 +214,40 @@ def test_prequential_lessons_tell_the_first_cells_and_ask_for_the_later_ones() -
         assert asked[order].tolist() == [0.0] * count + [1.0] * (due - count)
         assert int(asked.sum()) == due - count  # nothing that was never measured
     assert seen == set(range(due))
-    truth = evidence_of(policy.observations).values
+    truth = measurements_of(policy.observations).values
     assert float(((known.values - truth) * known.weight).abs().max()) < 1e-6
+
+
+def test_lessons_in_hindsight_tell_the_first_cells_and_ask_for_all_that_is_known_now() -> None:
+    """Every example under a symmetry of its own; what was never measured counts a little."""
+    policy, calls = lessons(lesson="hindsight", imagined=0.1)
+    examples, due, _, _ = calls[1]
+    many = examples.x0[:1].repeat(600, 1, 1, 1)
+    x0, known, weight = examples.anew(many, torch.Generator().manual_seed(1))
+    measured = measurements_of(policy.observations.subset(range(due))).mask.flatten() > 0
+    order = [policy.grid.index(cell) for cell in WALK[:due]]
+    seen = set()
+    for area, mask, values, counts in zip(x0, known.weight, known.values, weight, strict=True):
+        turn = next(k for k in range(TURNS) if torch.equal(turned(examples.x0[0], k), area))
+        told, asked = (turned_back(image, turn).flatten() for image in (mask, counts))
+        assert torch.equal(values, area * mask)
+        number = int(told.sum())
+        assert told[order].tolist() == [1.0] * number + [0.0] * (due - number)
+        assert torch.equal(asked, torch.where(measured, 1.0, 0.1))
+        seen.add((turn, number))
+    assert seen == {(k, n) for k in range(TURNS) for n in range(due + 1)}
+
+
+def test_lessons_in_hindsight_leave_an_area_that_is_not_square_as_it_is() -> None:
+    grid = Grid(3, 5)
+    seen = Observations(grid, [Observation.checked(grid, (1, 4), 1.0, 1.0)])
+    memory = exact_memory(Gaussian(np.zeros(15), np.eye(15)), 3, 5)
+    draws = torch.randn(6, 1, 3, 5, generator=torch.Generator().manual_seed(0))
+    made = Lessons("hindsight", memory, memory, 0, 0.1).examples(draws, seen)
+    assert made.anew is not None
+    x0, known, weight = made.anew(made.x0, torch.Generator().manual_seed(1))
+    assert torch.equal(x0, made.x0)
+    assert known.weight.shape == weight.shape == (6, 1, 3, 5)
 
 
 def test_h_is_judged_by_what_both_forecast_of_the_next_outcomes() -> None:

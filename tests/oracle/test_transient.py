@@ -24,7 +24,7 @@ from engram.memory.transient import (
     ShiftedDenoiser,
     TransientMemory,
 )
-from engram.posterior import Evidence, Replacement, Sampler
+from engram.posterior import Measured, Replacement, Sampler
 from engram.testing import FieldProblem, GaussianDenoiser, field_problem
 
 SIZE = 4
@@ -44,7 +44,7 @@ class Taught:
 
     @property
     def known(self) -> Known:
-        return self.problem.evidence.known
+        return self.problem.measurements.known
 
     @property
     def composite(self) -> CompositeDenoiser:
@@ -56,7 +56,7 @@ def adapted(problem: FieldProblem, rates: tuple[float, ...], steps: int = 70) ->
     transient = TransientMemory(HNetwork(1, (16,), seed=0), told=False)
     count, losses = 1024, []
     for k, rate in enumerate(rates):
-        known = problem.evidence.known.expand(count)
+        known = problem.measurements.known.expand(count)
         examples = Examples(samples(problem, count, k), known, torch.ones(count, 1, SIZE, SIZE))
         plan = AdaptPlan(m_steps=steps, batch=64, learning_rate=rate)
         losses += transient.adapt(prior, examples, plan, seed=0, path=k)
@@ -96,7 +96,7 @@ def test_h_reaches_the_known_transform(taught: Taught) -> None:
 
 def test_samples_drawn_through_h_alone_follow_the_posterior(taught: Taught) -> None:
     """Algorithm 1 with no guidance at all: h carries everything that is known of y."""
-    nothing = Evidence(*(torch.zeros(1, 1, SIZE, SIZE) for _ in range(3)))
+    nothing = Measured(*(torch.zeros(1, 1, SIZE, SIZE) for _ in range(3)))
     sampler = Sampler(Replacement(), 48, first=0.98)
     drawn = sampler.draw(taught.composite, nothing, 400, seed=1)
     unguided = sampler.draw(taught.prior, nothing, 400, seed=1)
@@ -113,7 +113,7 @@ def test_before_any_adaptation_the_composite_is_the_prior() -> None:
     problem = field_problem(1, [0, 5], sigma=0.05, size=SIZE)
     prior = GaussianDenoiser(problem.prior)
     transient = TransientMemory(HNetwork(1, (16,), seed=0), told=False)
-    composite = CompositeDenoiser(prior, transient, problem.evidence.known)
+    composite = CompositeDenoiser(prior, transient, problem.measurements.known)
     x, t = torch.randn(3, 1, SIZE, SIZE), torch.tensor(0.5)
     assert torch.equal(composite.estimate(x, t).x0, prior.estimate(x, t).x0)
     transient.blank = False  # h itself is zero as well, not only skipped

@@ -8,7 +8,7 @@ from engram.grid import Grid
 from engram.layered import DISTRUST, EXPECTED_SLOPE, LayeredModel
 from engram.layers import Layers, normal_scores
 from engram.policies import make_policy
-from engram.simulate import simulate
+from engram.simulation import simulate
 from engram.spatial import MEAN, MEAN_SD
 from engram.tasks.base import Task
 

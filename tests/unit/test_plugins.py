@@ -14,7 +14,7 @@ import pytest
 
 import engram
 from engram import Grid, InputError, WeightsError
-from engram.bench.runner import Plan, make_engine, run_bench
+from engram.bench.runner import Plan, make_executor, run_bench
 from engram.bench.suites import SUITES, Suite, get_suite
 from engram.campaign import create_campaign, open_campaign, verify
 from engram.cli.main import main
@@ -152,7 +152,7 @@ def flat_memory(others: Path, tmp_path: Path) -> str:
 def test_all_three_in_a_benchmark(flat_memory: str, tmp_path: Path) -> None:
     labels = f"random,sweep,sweep[backwards=on],em-ptdm[prior={flat_memory}]"
     plan = Plan.checked("stripes", labels, tasks=(0, 1), budget=6, settings={"width": 3})
-    results = run_bench(plan, tmp_path / "out", engine=make_engine("local", 1))
+    results = run_bench(plan, tmp_path / "out", executor=make_executor("local", 1))
     assert results["complete"]
     rows = {row["policy"]: row for row in results["rows"]}
     assert rows["sweep"]["hits"] == [1, 2, 3]  # columns 0 to 2 of the first row

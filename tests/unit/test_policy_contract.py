@@ -215,6 +215,15 @@ def test_unknown_names_are_refused() -> None:
         make_policy("greedy", toy().grid, 5)
 
 
+def test_a_name_of_former_days_is_the_policy_of_today() -> None:
+    task = toy()
+    older, today = (made(name, "default", task.grid, 6) for name in ("auto", "em-ptdm"))
+    assert simulate(older, task).cells == simulate(today, task).cells
+    assert older.name == "em-ptdm"
+    assert "auto" in POLICIES
+    assert "auto" not in list(POLICIES)
+
+
 def test_random_search_is_random() -> None:
     task = toy()
     traces = [simulate(made("random", "default", task.grid, 10, seed=s), task) for s in range(5)]

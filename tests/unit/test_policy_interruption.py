@@ -24,7 +24,6 @@ from engram.memory.transient import AdaptPlan
 from engram.pacing import UpdateSchedule
 from engram.policies import POLICIES, PRESETS, Policy, emptdm, outlines
 from engram.policies.imagination import DrawPlan
-from engram.policies.papersearch import PaperSettings, paper_settings
 from engram.scores import NAMES
 from engram.testing import tiny_memory
 
@@ -44,7 +43,8 @@ VARIANTS: list[tuple[str, str, dict[str, Any]]] = [
     ("em-ptdm", "default", {"dreams": 9, "dream_steps": 2, **H}),
     ("em-ptdm", "paper", {"rollback": True, **H_PAPER}),
     ("em-ptdm", "paper", {"lesson": "joint", "trajectory": "shared", **H_PAPER}),
-    ("em-ptdm", "paper", {"guidance": "amortised", **H_PAPER}),
+    ("em-ptdm", "paper", {"guidance": "amortised", "scale": "normalised", **H_PAPER}),
+    ("em-ptdm", "paper", {"lesson": "prior", "guidance": "mmps", **H_PAPER}),
     ("em-ptdm", "paper", {"lesson": "prequential", "trajectory": "warm", **H_PAPER}),
     ("em-ptdm", "paper", {"reward": "affine", "rule": "foraging", **H_PAPER}),
     ("diffatd", "default", {"rule": "foraging", "symmetries": True}),
@@ -81,8 +81,7 @@ def made(name: str, preset: str, options: dict[str, Any], grid: Grid, memory: An
     given: dict[str, Any] = dict(options)
     if POLICIES[name].needs_memory:
         given["memory"] = memory or tiny_memory(1, size=grid.height)
-        if name != "auto":
-            given.setdefault("draws", PAPER if preset == "paper" else FEW)
+        given.setdefault("draws", PAPER if preset == "paper" else FEW)
     if POLICIES[name].needs_layers:
         given["layers"] = Layers(grid, belief=np.linspace(0.1, 0.9, grid.n_cells))
     return make_policy(name, grid, BUDGET, seed=3, preset=preset, **given)
@@ -127,18 +126,6 @@ def check_interruptions(build: Callable[[], Policy], task: Task, sizes: list[int
 
 
 @pytest.fixture(autouse=True)
-def _brief_paper_preset(monkeypatch: pytest.MonkeyPatch) -> None:
-    """``auto`` takes no options: its paper preset is made small here."""
-
-    def brief(preset: str, memory: PermanentMemory) -> PaperSettings:
-        draws = PAPER if preset == "paper" else FEW
-        settings = paper_settings(preset, memory)
-        return replace(settings, draws=draws, adapt=ADAPT, schedule=SCHEDULE)
-
-    monkeypatch.setattr(emptdm, "paper_settings", brief)
-
-
-@pytest.fixture(autouse=True)
 def _early_dreams(monkeypatch: pytest.MonkeyPatch) -> None:
     """Searches of a few measurements dream too."""
     monkeypatch.setattr(emptdm, "FIRST_DREAM", 2)
@@ -161,7 +148,7 @@ def test_a_restored_search_is_the_same_search(
         return made(name, preset, options, task.grid, memory)
 
     updates = check_interruptions(build, task, BATCHES[way])
-    assert (updates > 0) == (name in ("auto", "em-ptdm"))
+    assert (updates > 0) == (name == "em-ptdm")
 
 
 @ways

@@ -1,4 +1,4 @@
-"""Run a benchmark: units -> engine -> journal -> ``results.json``."""
+"""Run a benchmark: units -> executor -> journal -> ``results.json``."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ class Plan:
         }
 
 
-class Engine(Protocol):
+class Executor(Protocol):
     """Runs units somewhere; yields (position, row) as they finish, in any order.
 
     A lost worker's unit is done again; an :class:`engram.EngramError` of a unit is raised.
@@ -192,7 +192,7 @@ class Engine(Protocol):
 
 
 @dataclass(frozen=True)
-class LocalEngine:
+class LocalExecutor:
     """Processes on this machine, one thread each, never more than cores."""
 
     workers: int
@@ -201,35 +201,35 @@ class LocalEngine:
         return run_pool(run_unit, units, workers=min(self.workers, cores()))
 
 
-def _local(workers: int | None, address: str | None) -> Engine:
+def _local(workers: int | None, address: str | None) -> Executor:
     if address is not None:
-        raise InputError(f"address={address!r}: the local engine has none; choose --engine ray")
-    return LocalEngine(workers or cores())
+        raise InputError(f"address={address!r}: the local executor has none; choose --executor ray")
+    return LocalExecutor(workers or cores())
 
 
-def _ray(workers: int | None, address: str | None) -> Engine:
-    from engram.bench.ray_engine import RayEngine
+def _ray(workers: int | None, address: str | None) -> Executor:
+    from engram.bench.ray_executor import RayExecutor
 
-    return RayEngine(workers, address)
-
-
-ENGINES: dict[str, Callable[[int | None, str | None], Engine]] = {"local": _local, "ray": _ray}
+    return RayExecutor(workers, address)
 
 
-def make_engine(name: str, workers: int | None = None, address: str | None = None) -> Engine:
-    """An engine by name; without a number of workers it uses every core it has."""
-    if name not in ENGINES:
-        raise InputError(f"unknown engine {name!r}; choose one of {', '.join(ENGINES)}")
+EXECUTORS: dict[str, Callable[[int | None, str | None], Executor]] = {"local": _local, "ray": _ray}
+
+
+def make_executor(name: str, workers: int | None = None, address: str | None = None) -> Executor:
+    """An executor by name; without a number of workers it uses every core it has."""
+    if name not in EXECUTORS:
+        raise InputError(f"unknown executor {name!r}; choose one of {', '.join(EXECUTORS)}")
     if workers is not None and workers < 1:
         raise InputError(f"workers={workers}: give at least 1")
-    return ENGINES[name](workers, address)
+    return EXECUTORS[name](workers, address)
 
 
 def run_bench(
     plan: Plan,
     out: Path,
     *,
-    engine: Engine,
+    executor: Executor,
     fresh: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
@@ -249,7 +249,7 @@ def run_bench(
         missing = [unit for unit in units if unit.key not in journal.rows]
         written = time.monotonic()
         try:
-            with closing(engine.run(missing)) as finished:
+            with closing(executor.run(missing)) as finished:
                 for position, row in finished:
                     journal.add(missing[position].key, row)
                     if progress is not None:

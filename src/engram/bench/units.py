@@ -17,7 +17,7 @@ from engram.metrics import expected_random_rate
 from engram.policies.spec import PolicyChoice, Value
 
 if TYPE_CHECKING:
-    from engram.simulate import Trace
+    from engram.simulation import Trace
 
 Row = dict[str, Any]
 
@@ -82,7 +82,7 @@ class Unit:
 
     def run(self, report: Report) -> Row:
         """Search one task with one policy."""
-        from engram.simulate import simulate
+        from engram.simulation import simulate
 
         tasks = get_suite(self.suite).tasks(self.data, dict(self.settings))
         task = self.known.told(tasks.task(self.task), self.task)

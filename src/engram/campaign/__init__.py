@@ -20,7 +20,7 @@ from engram.campaign.explain import draw, in_words
 from engram.campaign.export import export, history
 from engram.campaign.model import Query, Spec, StaleError, StorageError
 from engram.campaign.remaining import Remaining, remaining
-from engram.campaign.start import create_campaign, default_policy, open_campaign
+from engram.campaign.start import DEFAULT_POLICY, create_campaign, open_campaign
 from engram.campaign.status import outline, overview, status
 from engram.campaign.storage import Storage
 from engram.campaign.store import LogStore
@@ -28,6 +28,7 @@ from engram.campaign.verify import Verification, verify
 from engram.errors import DamagedError
 
 __all__ = [
+    "DEFAULT_POLICY",
     "RETRY_AFTER",
     "Campaign",
     "CampaignLine",
@@ -51,7 +52,6 @@ __all__ = [
     "Told",
     "Verification",
     "create_campaign",
-    "default_policy",
     "draw",
     "export",
     "history",

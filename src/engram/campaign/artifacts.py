@@ -87,7 +87,7 @@ class Artifacts:
         about["sha256"] = _fingerprint(key, note, whole)
         with contextlib.suppress(OSError, InputError):
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_file(self.path(key), save(whole, metadata=about))
+            write_file(self.path(key), save(whole, metadata=about), lasting=False)
 
     def load(self, key: str) -> tuple[dict[str, NDArray[Any]], str] | None:
         """Arrays and note of an artifact; None, and the file removed, when it is damaged."""

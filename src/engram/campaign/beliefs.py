@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engram.campaign.campaign import Campaign
-from engram.campaign.engine import Engine
+from engram.campaign.keeper import PolicyKeeper
 from engram.campaign.state import State
 from engram.errors import NotFoundError
 from engram.policies.base import Policy
@@ -53,8 +53,8 @@ def beliefs(campaign: Campaign, seq: int | None = None, *, imagined: bool = True
     state = state_at(campaign, seq)
     if state is campaign.state:
         return beliefs_of(state, campaign.policy(), imagined)
-    engine = Engine(campaign.folder, keeps=False)
-    return beliefs_of(state, engine.policy(state), imagined)
+    keeper = PolicyKeeper(campaign.folder, keeps=False)
+    return beliefs_of(state, keeper.policy(state), imagined)
 
 
 def beliefs_of(state: State, policy: Policy, imagined: bool) -> Beliefs:

@@ -12,8 +12,8 @@ from urllib.parse import quote
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
-from sqlalchemy.pool import NullPool
 
+from engram.campaign.lingering import pool, renewed_with
 from engram.errors import UnavailableError
 
 BUSY_SECONDS = 60.0
@@ -26,9 +26,11 @@ REFUSALS = ("fatal:", "password", "authentication", "ssl")
 """Words of a server, or of its library, that will refuse the next time as well."""
 
 
-def sqlite_engine(path: Path) -> Engine:
+def sqlite_engine(path: Path, *, lingers: bool = False) -> Engine:
     """Connections to a SQLite file; ``engram_write`` says which may write."""
-    engine = sa.create_engine("sqlite://", creator=lambda: _open_file(path), poolclass=NullPool)
+    engine = sa.create_engine("sqlite://", creator=lambda: _open_file(path), **pool(lingers))
+    if lingers:
+        renewed_with(engine, path)
 
     @sa.event.listens_for(engine, "connect")
     def _on_connect(connection: Any, record: Any) -> None:
@@ -75,12 +77,12 @@ def _text(raw: bytes) -> str:
     return raw.decode(errors="replace")
 
 
-def server_engine(url: URL) -> Engine:
+def server_engine(url: URL, *, lingers: bool = False) -> Engine:
     """Connections to a PostgreSQL server that notice when it has gone."""
     alive = {"connect_timeout": "10", "keepalives_idle": "30", "keepalives_interval": "10"}
     wanted = {key: value for key, value in alive.items() if key not in url.query}
     try:
-        engine = sa.create_engine(url, poolclass=NullPool, connect_args=wanted)
+        engine = sa.create_engine(url, connect_args=wanted, **pool(lingers))
     except ModuleNotFoundError as error:
         raise UnavailableError(
             "PostgreSQL needs the psycopg package: pip install 'engram[postgres]'"

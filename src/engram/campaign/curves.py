@@ -11,11 +11,11 @@ from engram._version import __version__
 from engram.campaign.answers import Plain
 from engram.campaign.artifacts import Artifacts
 from engram.campaign.campaign import Campaign
-from engram.campaign.engine import Engine
+from engram.campaign.keeper import PolicyKeeper
 from engram.campaign.model import digest
 from engram.campaign.remaining import distribution, summary
 from engram.campaign.state import State
-from engram.campaign.status import evidence
+from engram.campaign.status import so_far
 
 MOMENTS = 12
 """Moments at which what was left is computed, at most twice as many."""
@@ -89,8 +89,8 @@ def _left(
     key = digest(__version__, state.policy_keys()[-1], *closed, repr(level))
     loaded = None if kept is None else kept.load(key)
     if loaded is None:
-        policy = Engine(folder, keeps=False).policy(state)
-        rest = summary(distribution(evidence(state, policy)), level)
+        policy = PolicyKeeper(folder, keeps=False).policy(state)
+        rest = summary(distribution(so_far(state, policy)), level)
         numbers = np.array([rest.expected, rest.low, rest.high], np.float64)
         if kept is not None:
             kept.save(key, {"left": numbers}, "")

@@ -10,8 +10,8 @@ from typing import Any
 
 from engram.campaign.answers import Receipt
 from engram.campaign.artifacts import campaign_folder
-from engram.campaign.engine import Engine
 from engram.campaign.events import Body, Event
+from engram.campaign.keeper import PolicyKeeper
 from engram.campaign.model import ChangedError, StaleError, check_text
 from engram.campaign.snapshot import Snapshots
 from engram.campaign.state import State
@@ -50,7 +50,7 @@ class CampaignLog:
         self._via, self._expected = "", ""
         root = storage.artifact_folder()
         self.folder = campaign_folder(root, row.uid) if artifacts and root else None
-        self.engine = Engine(self.folder)
+        self.keeper = PolicyKeeper(self.folder)
         self._snapshots = None if self.folder is None else Snapshots(self.folder, row.uid)
         self.state = self._opened()
         self._keep()
@@ -97,7 +97,7 @@ class CampaignLog:
 
     def policy(self) -> Policy:
         """The policy after every measurement in force."""
-        return self.engine.policy(self.state)
+        return self.keeper.policy(self.state)
 
     # -- the way into the log ------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Logs in a database: SQLite by default, PostgreSQL by URL.
 
-Every block has a connection of its own: campaigns last for days, connections need not. Time is
-the server's, or on SQLite this machine's.
+Every block has a connection of its own: campaigns last for days, connections need not. Those of
+a server linger for a moment (``lingering``). Time is the server's, or on SQLite this machine's.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -18,6 +18,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from engram.campaign import schema
 from engram.campaign.connect import create_file, may_pass, server_engine, sqlite_engine
+from engram.campaign.lingering import Closing
 from engram.campaign.model import BrokenFileError, StaleError, StorageError
 from engram.campaign.place import default_url, home, parse_url, shown_place, without_secrets
 from engram.campaign.store import CampaignRow, LogReader, LogWriter, Record, Result, gone
@@ -33,16 +34,23 @@ _RECORDS = sa.select(*(schema.events.c[name] for name in _COLUMNS))
 class SqlStore:
     """The logs of one database; see ``store`` for what it promises."""
 
-    def __init__(self, url: str | None = None, *, create: bool = False) -> None:
+    def __init__(
+        self, url: str | None = None, *, create: bool = False, lingers: bool = False
+    ) -> None:
         self.url = parse_url(default_url() if url is None else url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self.empty = False
+        self._closing: Closing | None = None
         if self.is_sqlite and not Path(self.path).exists():
             if not create:
                 self.empty = True
                 return
             create_file(Path(self.path))
-        self._engine = sqlite_engine(Path(self.path)) if self.is_sqlite else server_engine(self.url)
+        if self.is_sqlite:
+            self._engine = sqlite_engine(Path(self.path), lingers=lingers)
+        else:
+            self._engine = server_engine(self.url, lingers=lingers)
+        self._closing = Closing(self._engine) if lingers else None
         self._prepare(create)
 
     @property
@@ -80,9 +88,15 @@ class SqlStore:
         """Run a block that writes, whole or not at all."""
         return self._patient(work, write=True)
 
+    def close(self) -> None:
+        """Close connections that linger; the next block opens one again."""
+        if self._closing is not None:
+            self._closing.now()
+
     @contextmanager
     def _begin(self, *, write: bool) -> Iterator[Connection]:
-        with self._engine.connect() as connection:
+        used = nullcontext() if self._closing is None else self._closing.used()
+        with used, self._engine.connect() as connection:
             connection = connection.execution_options(engram_write=write)
             with connection.begin():
                 yield connection

@@ -9,9 +9,9 @@ from typing import Any
 
 from engram._version import __version__
 from engram.campaign.campaign import Campaign
-from engram.campaign.engine import Engine
 from engram.campaign.events import Create, Event
 from engram.campaign.fits import check_fits
+from engram.campaign.keeper import PolicyKeeper
 from engram.campaign.model import RULES, Spec, check_bounds, check_text
 from engram.campaign.state import State
 from engram.campaign.storage import Storage
@@ -19,8 +19,10 @@ from engram.campaign.store import LogStore
 from engram.detection import Detection
 from engram.errors import InputError, shown
 from engram.grid import Grid
-from engram.policies import POLICIES
 from engram.policies.spec import PolicyChoice
+
+DEFAULT_POLICY = "em-ptdm"
+"""The policy of campaigns that name none."""
 
 
 def create_campaign(
@@ -42,11 +44,11 @@ def create_campaign(
     check_text(by, "by")
     if not check_text(name, "name").strip() or len(name) > 200 or not name.isprintable():
         raise InputError(f"campaign name {shown(name)}: give 1 to 200 printable characters")
-    spec = _checked_spec(grid, budget, policy or default_policy(), prior, terms)
+    spec = _checked_spec(grid, budget, policy or DEFAULT_POLICY, prior, terms)
     event = Event.saying(1, 0.0, by, uuid.uuid4().hex, Create(spec))
     state = State(event)
     check_fits(spec, state.policy_budget())
-    Engine().fresh(state)
+    PolicyKeeper().fresh(state)
     storage = Storage(db, create=True)
     event = replace(event, at=(clock or storage.time)())
     return Campaign(storage, storage.create_campaign(name, event), clock=clock)
@@ -58,11 +60,6 @@ def open_campaign(
     """An existing campaign."""
     storage = Storage(db)
     return Campaign(storage, storage.campaign(name), clock=clock)
-
-
-def default_policy() -> str:
-    """The policy of campaigns that name none."""
-    return "auto" if "auto" in POLICIES else "em-ptdm"
 
 
 def _checked_spec(

@@ -198,9 +198,7 @@ class State:
 
     def worth_of(self, index: int) -> float:
         """What the visits of a cell add to its log-odds of target, as it is reckoned at first."""
-        latest = self.measurements.get(index)
-        told = [*self._earlier.get(index, ()), *([] if latest is None else [latest])]
-        return sum((self.worth_of_report(m.observation) for m in told), 0.0)
+        return sum((self.worth_of_report(m.observation) for m in self.visits_of(index)), 0.0)
 
     def worth_of_report(self, observation: Observation) -> float:
         """What one visit adds to the log-odds of target of its cell."""
@@ -286,6 +284,11 @@ class State:
             return latest
         every = [*(m for told in self._earlier.values() for m in told), *latest]
         return sorted(every, key=lambda m: (m.seq, m.place))
+
+    def visits_of(self, index: int) -> list[Measurement]:
+        """Visits of one cell that are in force, the latest last."""
+        latest = self.measurements.get(index)
+        return [] if latest is None else [*self._earlier.get(index, ()), latest]
 
     @property
     def found(self) -> int:

@@ -11,8 +11,8 @@ import numpy as np
 
 from engram.campaign.campaign import Campaign
 from engram.campaign.decide import Wish, decide
-from engram.campaign.engine import Engine
 from engram.campaign.events import Ask, Event, Merge
+from engram.campaign.keeper import PolicyKeeper
 from engram.campaign.merging import check_merge, explained
 from engram.campaign.model import canonical, digest
 from engram.campaign.state import State
@@ -59,13 +59,13 @@ def verify(campaign: Campaign) -> Verification:
 
 
 def _replay(campaign: Campaign, events: list[Event], report: Verification) -> None:
-    engine = Engine()
+    keeper = PolicyKeeper()
 
     def kept(event: Event) -> Any:
         return _detail(campaign, event.seq)
 
-    state = _replayed(events, 0, kept, engine, report)
-    engine.policy(state)
+    state = _replayed(events, 0, kept, keeper, report)
+    keeper.policy(state)
     if _in_force(state) != _in_force(campaign.state):
         report.faults.append(
             "what was in force here is not what the log says: a snapshot was changed; remove "
@@ -77,7 +77,7 @@ def _replayed(
     events: list[Event],
     after: int,
     kept: Callable[[Event], Any],
-    engine: Engine,
+    keeper: PolicyKeeper,
     report: Verification,
 ) -> State:
     """Fold a log, and check what was suggested and merged behind event ``after``.
@@ -88,16 +88,16 @@ def _replayed(
     for event in events[after:]:
         if isinstance(event.body, Ask):
             state.apply(events[state.seq : event.body.basis])
-            _check_ask(event.seq, event.body, kept(event), state, engine, report)
+            _check_ask(event.seq, event.body, kept(event), state, keeper, report)
         elif isinstance(event.body, Merge):
-            replay = partial(_replayed_copy, kept(event), engine, report)
+            replay = partial(_replayed_copy, kept(event), keeper, report)
             report.faults += check_merge(events[: event.seq - 1], event, replay)
     state.apply(events[state.seq :])
     return state
 
 
 def _replayed_copy(
-    kept: Any, engine: Engine, report: Verification, events: list[Event], after: int
+    kept: Any, keeper: PolicyKeeper, report: Verification, events: list[Event], after: int
 ) -> None:
     """Check another copy's log, of which all explanations were kept one after the other."""
     rest = list(kept or ())
@@ -105,7 +105,7 @@ def _replayed_copy(
     for event in events[after:]:
         count = explained(event)
         parts[event.seq], rest = rest[:count], rest[count:]
-    _replayed(events, after, lambda event: parts.get(event.seq), engine, report)
+    _replayed(events, after, lambda event: parts.get(event.seq), keeper, report)
 
 
 def _in_force(state: State) -> tuple[Any, ...]:
@@ -126,14 +126,14 @@ def _check_chain(events: list[Event], report: Verification) -> None:
 
 
 def _check_ask(
-    seq: int, ask: Ask, kept: Any, state: State, engine: Engine, report: Verification
+    seq: int, ask: Ask, kept: Any, state: State, keeper: PolicyKeeper, report: Verification
 ) -> None:
     report.asks += 1
     if _detail_hash(kept) != ask.detail_sha256:
         report.faults.append(f"event {seq}: its explanation was changed or is missing")
     try:
         wish = Wish(ask.n, ask.rank, ask.start, ask.pool)
-        picks = decide(state, engine.policy(state), wish, ask.at)
+        picks = decide(state, keeper.policy(state), wish, ask.at)
     except EngramError as error:
         report.faults.append(f"event {seq}: the replay fails: {error}")
         return

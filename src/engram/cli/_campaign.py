@@ -54,6 +54,10 @@ Lease = Annotated[
 ]
 Rank = Annotated[str | None, typer.Option(help="Rank by 'score' or 'per-cost'.")]
 From = Annotated[str | None, typer.Option("--from", help="Where the crew starts: R,C.")]
+FalseAlarm = Annotated[
+    float | None,
+    typer.Option(help="Chance that a visit reports a target that is not there, 0 to below 1."),
+]
 
 
 def needs_database() -> None:
@@ -193,7 +197,7 @@ def show_status(facts: dict[str, Any], as_json: bool) -> None:
         ["advice", facts["advice"]["words"]],
         ["prior", facts["prior_fitness"]["words"]],
         *(["layer", effect["words"]] for effect in facts.get("layers", ())),
-        *([["visits", facts["detection"]["words"]]] if "detection" in facts else []),
+        *([["visits", facts["detection"]["words"]]] if facts.get("detection") else []),
     ]
     for label, text in rows:
         say(f"{label:<14}{text}")

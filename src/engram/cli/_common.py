@@ -16,7 +16,7 @@ from engram.errors import InputError, shown
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from engram.simulate import Trace
+    from engram.simulation import Trace
 
 
 class StoppedError(Exception):
@@ -39,6 +39,9 @@ LayerOption = Annotated[
         help="Known of every cell beforehand: NAME=FILE, with :more or :less target where it is "
         "high, or :kinds for categories; may be given several times.",
     ),
+]
+ExecutorOption = Annotated[
+    str, typer.Option("--executor", "--engine", help="Where units run: local or ray.")
 ]
 BeliefOption = Annotated[
     Path | None, typer.Option("--belief", help="Map of the probability of target, 0 to 1.")
@@ -154,3 +157,18 @@ def show_results(traces: Sequence[Trace]) -> None:
         for r in results
     ]
     show_table((head, lines))
+
+
+def weights_target(name: str, out: Path | None, overwrite: bool) -> Path:
+    """Where the weights go; an existing memory is not replaced by accident."""
+    from engram.memory.library import user_folder
+
+    if not name.replace("-", "").replace("_", "").isalnum():
+        raise InputError(f"name={name!r}: use letters, digits, '-' and '_'")
+    target = out or user_folder() / f"{name}.safetensors"
+    if target.suffix != ".safetensors":
+        raise InputError(f"out={target}: the name of a memory ends in .safetensors")
+    check_folder(target.parent)
+    if target.exists() and not overwrite:
+        raise InputError(f"{target} exists; choose another name, or replace it with --overwrite")
+    return target

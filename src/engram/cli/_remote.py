@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from engram.campaign.answers import Exported, Extended, Outline, Receipt, Told
     from engram.client import Client, RemoteCampaign
     from engram.grid import Cell, Grid
+    from engram.layers import Layers
     from engram.policies.base import Suggestion
 
 
@@ -45,10 +46,11 @@ def create_there(
 
     if terms.pop("area"):
         raise InputError("--area: places are made where the database is, or in the server's page")
-    if terms.pop("layers") is not None:
-        raise InputError("--layer and --belief: layers are given where the database is")
-    if not terms.pop("detection").perfect:
-        raise InputError("--detection and --false-alarm: they are said where the database is")
+    seen = terms.pop("detection")
+    if not seen.perfect:
+        terms |= {"detection": seen.written, "false_alarm": seen.false_alarm}
+    if (layers := terms.pop("layers")) is not None:
+        terms |= _known(layers)
     terms.pop("by")
     client = client_of(db)
     closed = [[int(i) // grid.cols, int(i) % grid.cols] for i in np.flatnonzero(grid.closed)]
@@ -67,6 +69,26 @@ def create_there(
         database=client.url,
         **known,
     )
+
+
+def _known(layers: Layers) -> dict[str, Any]:
+    """Layers and a belief map as a server takes them: rows of numbers, or of categories."""
+    import numpy as np
+
+    grid = layers.grid
+
+    def rows(values: Any) -> list[list[Any]]:
+        flat = list(values)
+        return [flat[i * grid.cols : (i + 1) * grid.cols] for i in range(grid.rows)]
+
+    found = []
+    for layer in layers:
+        known: list[Any] = [None if np.isnan(v) else float(v) for v in layer.values]
+        if layer.categories:
+            known = [None if v is None else layer.categories[int(v)] for v in known]
+        found.append({"name": layer.name, "values": rows(known), "expected": layer.expected})
+    belief = None if layers.belief is None else rows(float(v) for v in layers.belief)
+    return {"layers": found, "belief": belief}
 
 
 class OverHttp:
@@ -107,15 +129,13 @@ class OverHttp:
         outcome: float,
         content: ArrayLike | None = None,
         *,
-        noise: float = 0.0,
         by: str = "",
-        key: str | None = None,
+        **terms: Any,
     ) -> Told:
-        done = self.remote.tell(cell, outcome, _flat(content), noise=noise, by=by or None, key=key)
-        return _told(done.facts)
+        return _told(self.remote.tell(cell, outcome, _flat(content), by=by or None, **terms).facts)
 
     def tell_file(self, path: Path, *, by: str = "", key: str | None = None, **place: Any) -> Told:
-        given = {name: value for name, value in place.items() if value not in ("", False)}
+        given = {name: value for name, value in place.items() if value not in ("", False, None)}
         return _told(self.remote.tell_file(path, by=by or None, key=key, **given).facts)
 
     def fail(self, *, by: str = "", **terms: Any) -> Receipt:

@@ -11,11 +11,11 @@ import typer
 from engram.cli import _common as common
 from engram.cli import _printing as printing
 from engram.cli import _tasks as given
-from engram.cli.paper import paper
 from engram.memory.library import DEFAULT_MEMORY
+from engram.reproduction.command import paper
 
 if TYPE_CHECKING:
-    from engram.bench.runner import Engine, Plan
+    from engram.bench.runner import Executor, Plan
 
 app = typer.Typer(
     no_args_is_help=True, help="Compare policies on numbered tasks, with honest statistics."
@@ -51,7 +51,7 @@ def run(
     workers: Annotated[
         int | None, typer.Option(help="Processes of one thread each (default: the cores).")
     ] = None,
-    engine: Annotated[str, typer.Option(help="Where units run: local or ray.")] = "local",
+    executor: common.ExecutorOption = "local",
     address: Annotated[
         str | None, typer.Option(help="Ray cluster (default: one on this machine, for this run).")
     ] = None,
@@ -73,7 +73,7 @@ def run(
     """
     from engram._threads import cores, set_threads
     from engram.bench.known import Known
-    from engram.bench.runner import Plan, make_engine
+    from engram.bench.runner import Plan, make_executor
 
     plan = Plan.checked(
         suite,
@@ -89,7 +89,7 @@ def run(
         known=Known(tuple(layer or ()), "" if belief is None else str(belief), noise_layers),
     )
     folder = common.check_folder(out or Path("runs") / suite)
-    chosen = make_engine(engine, workers, address)
+    chosen = make_executor(executor, workers, address)
     if workers is not None and workers > cores() and address is None:
         printing.remark(f"workers: {cores()}, one for each core (not {workers})")
     set_threads(1)
@@ -105,7 +105,7 @@ def run(
         printing.say(f"Results: {folder / 'results.json'}; figures: engram bench report {folder}")
 
 
-def _run(plan: Plan, folder: Path, engine: Engine, fresh: bool) -> dict[str, Any]:
+def _run(plan: Plan, folder: Path, executor: Executor, fresh: bool) -> dict[str, Any]:
     """Run with a bar that counts units and finds."""
     from engram.bench.runner import run_bench
 
@@ -122,7 +122,14 @@ def _run(plan: Plan, folder: Path, engine: Engine, fresh: bool) -> dict[str, Any
                 printing.remark(f"{done} of {units} units done, {found} found")
                 said = time.monotonic()
 
-        return run_bench(plan, folder, engine=engine, fresh=fresh, progress=progress)
+        return run_bench(plan, folder, executor=executor, fresh=fresh, progress=progress)
+
+
+def _unfinished(results: dict[str, Any]) -> str:
+    """How much of a run there is, if not all."""
+    if results["complete"]:
+        return ""
+    return f"unfinished: {results['units']['done']} of {results['units']['all']} units"
 
 
 def _show(results: dict[str, Any]) -> None:
@@ -130,10 +137,10 @@ def _show(results: dict[str, Any]) -> None:
     from engram.bench.tables import cost_table, paired_table, rate_table
 
     summary, at = results["summary"], results["options"]["at"]
-    done, every = results["units"]["done"], results["units"]["all"]
-    state = "" if results["complete"] else f" (unfinished: {done} of {every} units)"
+    left = _unfinished(results)
     printing.show_table(
-        rate_table(summary, at), f"{_title(results)}{state}; ± half of 95 % interval"
+        rate_table(summary, at),
+        f"{_title(results)}{f' ({left})' if left else ''}; ± half of 95 % interval",
     )
     printing.show_table(cost_table(summary))
     if summary["paired"]:
@@ -171,6 +178,9 @@ def report(
     source = (
         f"`engram bench run` at {results['commit']}; ± is half of the 95 % interval over tasks."
     )
+    left = _unfinished(results)
+    if left:
+        source += f" The run is {left}: not every policy has searched every task."
     seen = seen_lines(options["memories"], results.get("seen"))
     text = "\n".join([*map(markdown, tables), *(f"{line}\n" for line in seen), source, ""])
     write_file(place / "table.md", text)

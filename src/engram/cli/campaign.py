@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +13,7 @@ from engram.cli._campaign import (
     CellOption,
     Cells,
     DbOrServer,
+    FalseAlarm,
     From,
     Json,
     Key,
@@ -25,37 +25,28 @@ from engram.cli._campaign import (
     crew_note,
     duration,
     emit,
-    needs_database,
     numbers,
     opened,
     say_note,
     show_queries,
 )
-from engram.cli._common import BeliefOption, LayerOption, check_seed, parse_pair
-from engram.cli._printing import acknowledges, say
-from engram.cli._remote import OverHttp, create_there, is_server
+from engram.cli._printing import acknowledges
+from engram.cli._remote import OverHttp
+from engram.cli.creating import create
 from engram.cli.geo import (
-    AreaFile,
-    AreaOptions,
     At,
-    CellSize,
     Combine,
-    CostIs,
     CrewCount,
-    Crs,
     FieldFiles,
     Fix,
     GeoJson,
     Gpx,
     Hours,
-    NoGo,
-    Preview,
     Speed,
     TellCrs,
     TourPicture,
     VisitMinutes,
     outing_of,
-    show_place,
     show_tours,
     start_cell,
     told_words,
@@ -67,142 +58,12 @@ from engram.errors import InputError
 if TYPE_CHECKING:
     from engram.campaign import Campaign
 
-FalseAlarm = Annotated[
-    float | None,
-    typer.Option(help="Chance that a visit reports a target that is not there, 0 to below 1."),
-]
-
-MANY_CELLS = 20_000
-"""Above this an area is worth a note: what a process and a memory need grows with its cells."""
-
 app = typer.Typer(
     no_args_is_help=True, help="Search in the real world: ask for cells, tell what was found."
 )
 
 
-@app.command()
-def create(
-    name: Name,
-    budget: Annotated[float, typer.Option(help="Measurements, or cost with --budget-kind cost.")],
-    size: Annotated[str | None, typer.Option(help="Height and width in pixels: H,W.")] = None,
-    mask: Annotated[
-        Path | None,
-        typer.Option(help="Raster of the area instead of --size; 0 and nodata are outside."),
-    ] = None,
-    cell: Annotated[str, typer.Option(help="Height and width of a cell in pixels: h,w.")] = "1,1",
-    channels: Annotated[int, typer.Option(help="Values per pixel.")] = 1,
-    value_range: Annotated[
-        str, typer.Option("--range", help="Lowest and highest content value: LOW,HIGH.")
-    ] = "0,1",
-    budget_kind: Annotated[str, typer.Option(help="'measurements' or 'cost'.")] = "measurements",
-    cost: Annotated[Path | None, typer.Option(help="Cost of each cell (npy, csv, ...).")] = None,
-    prior: Annotated[str | None, typer.Option(help="Memory by name or file.")] = None,
-    policy: Annotated[
-        str | None, typer.Option(help="Search policy, like gp or em-ptdm\\[h=off,a=5].")
-    ] = None,
-    preset: Annotated[str, typer.Option(help="'default', 'thorough' or 'paper'.")] = "default",
-    seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
-    lease: Lease = None,
-    rank: Annotated[str, typer.Option(help="Rank by 'score' or 'per-cost'.")] = "score",
-    travel: Annotated[float, typer.Option(help="Cost of one cell of way.")] = 0.0,
-    crew: Annotated[
-        list[str] | None, typer.Option(help="Starting point of a crew: NAME=R,C; repeatable.")
-    ] = None,
-    stop_yield: Annotated[
-        float, typer.Option(help="Finds per measurement worth going on for.")
-    ] = 0.02,
-    area: AreaFile = None,
-    cell_size: CellSize = None,
-    crs: Crs = None,
-    no_go: NoGo = None,
-    cost_is: CostIs = "minutes",
-    preview: Preview = None,
-    layer: LayerOption = None,
-    belief: BeliefOption = None,
-    detection: Annotated[
-        str | None,
-        typer.Option(help="Chance that a visit finds a target that is there: 0.7, or learn."),
-    ] = None,
-    false_alarm: FalseAlarm = None,
-    by: By = "",
-    db: DbOrServer = None,
-    as_json: Json = False,
-) -> None:
-    """Create a campaign."""
-    needs_database()
-    from engram.campaign import create_campaign, outline
-    from engram.campaign.files import read_cost
-    from engram.campaign.masks import read_mask
-    from engram.detection import Detection
-    from engram.grid import Grid
-    from engram.layer_files import read_layers
-    from engram.policies.spec import policy_text, typed
-
-    h, w = parse_pair(cell, "--cell")
-    if sum(given is not None for given in (size, mask, area)) != 1:
-        raise InputError(
-            "give the area: either --size H,W or --mask FILE, or a real place, --area FILE"
-        )
-    options = AreaOptions(area, cell_size, crs, no_go, cost_is, preview)
-    options.check()
-    low, high = numbers(value_range, "--range", 2)
-    found = masked = None
-    by_raster = area is not None and cost is not None and cost.suffix.lower() in (".tif", ".tiff")
-    if area is not None:
-        found = options.read(cost if by_raster else None, (h, w), channels, (low, high))
-        grid = found.grid
-    elif mask is not None:
-        masked = read_mask(mask, (h, w))
-        rows, cols = masked.closed.shape
-        grid = Grid(rows * h, cols * w, channels, (h, w), (low, high), masked.closed)
-    else:
-        height, width = parse_pair(size or "", "--size")
-        grid = Grid(height, width, channels, (h, w), (low, high))
-    if cost is not None and not by_raster:
-        grid = replace(grid, cost=read_cost(cost, grid.rows, grid.cols))
-    starts = {}
-    for item in crew or ():
-        who, mark, place = item.partition("=")
-        if not mark or not who:
-            raise InputError(f"--crew {item!r}: give NAME=R,C")
-        starts[who] = cell_of(place, "--crew")
-    terms: dict[str, Any] = {
-        "policy": policy,
-        "prior": prior,
-        "by": by,
-        "preset": preset,
-        "seed": check_seed(seed),
-        "budget_kind": budget_kind,
-        "lease": duration(lease, "--lease"),
-        "rank": rank,
-        "travel": travel,
-        "crews": starts,
-        "stop_yield": stop_yield,
-        "area": {} if found is None else found.facts,
-        "layers": read_layers(grid, layer or (), belief),
-        "detection": Detection.read(None if detection is None else typed(detection), false_alarm),
-    }
-    words = None if masked is None else masked.words
-    if is_server(db):
-        made = create_there(db, name, grid, budget, words, **terms)
-    else:
-        campaign = create_campaign(name, grid, budget, db=db, **terms)
-        made = outline(campaign, words, None if found is None else found.words(budget))
-    emit(
-        made.to_dict(),
-        as_json,
-        f"created {name}: {grid.rows}x{grid.cols} cells, {made.open} of them open, "
-        f"budget {made.budget:g}, policy {policy_text(made.policy, made.options)}",
-    )
-    if masked is not None and not as_json:
-        say(f"mask {masked.words}")
-    if found is not None:
-        show_place(found, name, made.budget, preview, as_json)
-    if grid.n_cells > MANY_CELLS and not as_json:
-        say(
-            f"note: {grid.n_cells:,} cells are many; an answer may take minutes. Larger cells "
-            "(--cell H,W) are answered in less than a second."
-        )
+app.command()(create)
 
 
 @app.command()
@@ -322,9 +183,7 @@ def tell(
             crs=crs or "",
             combine=combine,
             fix=fix,
-            **_trust(
-                campaign, detection, false_alarm, half_life=duration(half_life, "--half-life")
-            ),
+            **_trust(detection, false_alarm, half_life=duration(half_life, "--half-life")),
         )
     elif half_life is not None:
         raise InputError(f"--half-life {half_life}: it is for dated measurements of a --file")
@@ -336,7 +195,7 @@ def tell(
         if content is not None:
             raise InputError("--content FILE is told with --cell R,C; give --value V with --at")
         values = None if value is None else numbers(value, "--value")
-        trust = _trust(campaign, detection, false_alarm)
+        trust = _trust(detection, false_alarm)
         receipt = tell_at(
             campaign, at, outcome, values, noise=noise, by=by, key=key, crs=crs or "", **trust
         )
@@ -348,7 +207,7 @@ def tell(
             noise=noise,
             by=by,
             key=key,
-            **_trust(campaign, detection, false_alarm),
+            **_trust(detection, false_alarm),
         )
     emit(
         receipt.to_dict(),
@@ -357,15 +216,10 @@ def tell(
     )
 
 
-def _trust(campaign: Campaign | OverHttp, *seen: float | None, **more: Any) -> dict[str, Any]:
+def _trust(*seen: float | None, **more: Any) -> dict[str, Any]:
     """What is said of how far visits can be trusted; nothing where nothing is."""
     known = {**dict(zip(("detection", "false_alarm"), seen, strict=True)), **more}
-    said = {name: value for name, value in known.items() if value is not None}
-    if said and isinstance(campaign, OverHttp):
-        raise InputError(
-            f"--{next(iter(said)).replace('_', '-')} is told where the database is, not to a server"
-        )
-    return said
+    return {name: value for name, value in known.items() if value is not None}
 
 
 def _content(campaign: Campaign | OverHttp, content: Path | None, value: str | None) -> Any:

@@ -10,7 +10,6 @@ import typer
 from engram.cli import _common as common
 from engram.cli import _printing as printing
 from engram.cli import _tasks as given
-from engram.cli.prior import weights_target
 
 REHEARSED = 192
 """Images the old memory draws once, to be rehearsed."""
@@ -55,7 +54,7 @@ def consolidate(
     from engram.memory.recipes import sample_memory, write_sheet
 
     common.check_seed(seed)
-    path = weights_target(name, out, overwrite)
+    path = common.weights_target(name, out, overwrite)
     first, end = common.parse_span(tasks, "tasks")
     family = get_suite(suite)
     made = family.tasks(data or (), settings)

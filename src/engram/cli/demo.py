@@ -15,7 +15,7 @@ from engram.memory.library import DEFAULT_MEMORY
 if TYPE_CHECKING:
     from engram.bench.pool import Report
     from engram.policies.spec import PolicyChoice
-    from engram.simulate import Trace
+    from engram.simulation import Trace
 
 POLICIES = "em-ptdm,diffatd,random"
 
@@ -35,7 +35,7 @@ class Search:
 
 def run_search(job: Search, report: Report) -> Trace:
     """Search a ball task with one policy."""
-    from engram.simulate import simulate
+    from engram.simulation import simulate
     from engram.tasks.balls import ball_task
 
     task = ball_task(job.task)

@@ -7,30 +7,39 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
 from engram._version import __version__
-from engram.cli import area, bench, campaign, prior
 from engram.cli._common import StoppedError
 from engram.cli._printing import remark, say
-from engram.cli.consolidate import consolidate
-from engram.cli.demo import demo
-from engram.cli.search import search
-from engram.cli.serve import account, serve
 from engram.errors import EngramError, EngramWarning, InputError, shown
 
 USAGE_ERROR, INTERRUPTED = 2, 130
 
-app = typer.Typer(
-    name="engram",
-    help="Find targets in an area nobody has data about, with few measurements.",
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-)
+ROOMS = {
+    "demo": (
+        "demo:demo",
+        "Search a ball task with EM-PTDM, DiffATD and at random; write a report to look at.",
+    ),
+    "search": (
+        "search:search",
+        "Search an image of yours as if it were unknown, and report how well it went.",
+    ),
+    "serve": (
+        "serve:serve",
+        "Serve the campaigns of a database over HTTP; prints a link that signs its owner in.",
+    ),
+    "prior": ("prior:app", "List, describe, train and sample permanent memories."),
+    "bench": ("bench:app", "Compare policies on numbered tasks, with honest statistics."),
+    "campaign": ("campaign:app", "Search in the real world: ask for cells, tell what was found."),
+    "area": ("area:app", "Real places: grids, pictures and layers of an area."),
+    "account": ("serve:account", "Who may use the campaigns of a server."),
+}
+"""Where each command is, and what the overview says of it: only the one that is given is loaded."""
 
 
 def _show_version(wanted: bool) -> None:
@@ -39,7 +48,6 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _root(
     version: Annotated[
         bool,
@@ -49,15 +57,29 @@ def _root(
     pass
 
 
-app.command()(demo)
-app.command()(search)
-prior.app.command()(consolidate)
-app.add_typer(prior.app, name="prior")
-app.add_typer(bench.app, name="bench")
-app.add_typer(campaign.app, name="campaign")
-app.add_typer(area.app, name="area")
-app.command()(serve)
-app.add_typer(account, name="account")
+@cache
+def command_of(*rooms: str) -> Any:
+    """The command line with some rooms loaded; of the others it has name and line."""
+    app = typer.Typer(
+        name="engram",
+        help="Find targets in an area nobody has data about, with few measurements.",
+        add_completion=False,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+    )
+    app.callback()(_root)
+    for name, (place, line) in ROOMS.items():
+        if name not in rooms:
+            app.command(name, help=line)(lambda: None)
+            continue
+        module, attribute = place.split(":")
+        part = getattr(import_module(f"engram.cli.{module}"), attribute)
+        if isinstance(part, typer.Typer):
+            app.add_typer(part, name=name)
+        else:
+            app.command(name)(part)
+    return typer.main.get_command(app)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -86,7 +108,9 @@ def _said_in_a_line() -> Iterator[None]:
 def _run(given: list[str]) -> int:
     try:
         _check_text(given)
-        code = app(given, prog_name="engram", standalone_mode=False, obj=given)
+        wanted = [text for text in given if not text.startswith("-")][:1]
+        command = command_of(*ROOMS.keys() & wanted)
+        code = command(given, prog_name="engram", standalone_mode=False, obj=given)
     except StoppedError as stop:
         _complain(f"interrupted: {stop}")
         return INTERRUPTED

@@ -11,9 +11,10 @@ import typer
 
 from engram.cli import _common as common
 from engram.cli import _printing as printing
+from engram.cli.consolidate import consolidate
 from engram.errors import EngramError, InputError, shown
 from engram.memory.card import Card
-from engram.memory.library import memory_files, memory_path, read_card, user_folder
+from engram.memory.library import memory_files, memory_path, read_card
 
 app = typer.Typer(no_args_is_help=True, help="List, describe, train and sample permanent memories.")
 
@@ -156,7 +157,7 @@ def train(
     from engram.memory.unet import UNetConfig
 
     common.check_seed(seed)
-    target = weights_target(name, out, overwrite)
+    target = common.weights_target(name, out, overwrite)
     checkpoint = checkpoint or target.with_suffix(".checkpoint")
     layers = common.parse_numbers(widths, "widths")
     if min(layers) < 4 or max(layers) > 4096 or any(width % 4 for width in layers):
@@ -231,19 +232,6 @@ def train(
     printing.say(f"weights {target}, card {target.with_suffix('.json')}, samples {sheet}")
 
 
-def weights_target(name: str, out: Path | None, overwrite: bool) -> Path:
-    """Where the weights go; an existing memory is not replaced by accident."""
-    if not name.replace("-", "").replace("_", "").isalnum():
-        raise InputError(f"name={name!r}: use letters, digits, '-' and '_'")
-    target = out or user_folder() / f"{name}.safetensors"
-    if target.suffix != ".safetensors":
-        raise InputError(f"out={target}: the name of a memory ends in .safetensors")
-    common.check_folder(target.parent)
-    if target.exists() and not overwrite:
-        raise InputError(f"{target} exists; choose another name, or replace it with --overwrite")
-    return target
-
-
 @app.command()
 def sample(
     name: Annotated[str, typer.Argument(help="Name or file.")],
@@ -273,3 +261,6 @@ def sample(
         images = sample_memory(load_memory(name), n, seed=seed, steps=steps, size=wanted)
         write_sheet(images, path)
     printing.say(f"{n} samples: {path}")
+
+
+app.command()(consolidate)

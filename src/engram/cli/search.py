@@ -13,7 +13,7 @@ from engram.memory.library import DEFAULT_MEMORY
 
 if TYPE_CHECKING:
     from engram.policies import Policy
-    from engram.simulate import Trace
+    from engram.simulation import Trace
     from engram.tasks.base import Task
 
 
@@ -131,7 +131,7 @@ def search(
 
 
 def _run(policy: Policy, task: Task, label: str) -> Trace:
-    from engram.simulate import simulate
+    from engram.simulation import simulate
 
     with common.moving_bar(common.FOUND) as bar:
         shown = bar.add_task(label, total=policy.budget, found=0)

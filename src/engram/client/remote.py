@@ -146,15 +146,21 @@ class RemoteCampaign:
         value: Sequence[float] | None = None,
         *,
         noise: float = 0.0,
+        detection: float | None = None,
+        false_alarm: float | None = None,
         note: str = "",
         photo: str | None = None,
         by: str | None = None,
         key: str | None = None,
         head: str | None = None,
     ) -> Receipt:
-        """Record one measurement; ``value`` is its content, per channel or channel and pixel."""
+        """Record one measurement; ``value`` is its content, per channel or channel and pixel.
+
+        detection, false_alarm : how far this visit can be trusted (default: the campaign's)
+        """
         values = None if value is None else [float(v) for v in value]
         facts = {"outcome": outcome, "value": values, "noise": noise, "note": note, "photo": photo}
+        facts |= {"detection": detection, "false_alarm": false_alarm}
         return self._write("tell", key, cell=list(cell), **facts, by=by, head=head)
 
     def tell_many(
@@ -164,13 +170,17 @@ class RemoteCampaign:
         by: str | None = None,
         key: str | None = None,
     ) -> Receipt:
-        """Record several measurements (cell, outcome, value, noise, note), all or none."""
+        """Record several measurements (cell, outcome, value, noise, detection, note, ...), all or
+        none."""
         return self._write("tell-many", key, items=[as_json(item) for item in items], by=by)
 
     def tell_file(
         self, path: Path, *, by: str | None = None, key: str | None = None, **terms: Any
     ) -> Receipt:
-        """Record the measurements of a file, all of them or none."""
+        """Record the measurements of a file, all of them or none.
+
+        terms : crs, combine, fix; detection, false_alarm and half_life (seconds) of old visits
+        """
         fields = {"by": by, "key": key or uuid.uuid4().hex, **terms}
         body, kind = _form(path, {n: v for n, v in fields.items() if v not in (None, "")})
         raw = self.client.raw("POST", self._path("/tell-file"), body, {"Content-Type": kind})

@@ -20,7 +20,7 @@ from engram.memory.denoiser import Denoiser, Memory
 from engram.memory.layers import LayerSet
 from engram.memory.permanent import PermanentMemory
 from engram.memory.training import Progress, Trainer, TrainingPlan
-from engram.posterior import Amortised, Evidence, Replacement, Sampler
+from engram.posterior import Amortised, Measured, Replacement, Sampler
 from engram.symmetry import turned
 
 
@@ -57,7 +57,7 @@ def dream(
     """
     height, width = size or (memory.card.height, memory.card.width)
     blank = torch.zeros(1, 1, height, width)
-    nothing = Evidence(torch.zeros(1, memory.channels, height, width), blank, blank)
+    nothing = Measured(torch.zeros(1, memory.channels, height, width), blank, blank)
     sampler = Sampler(Amortised() if memory.conditioned else Replacement(), steps, eta=0.5)
     batches = [
         sampler.draw(through or memory, nothing, min(32, count - start), seed=seed, path=(start,))

@@ -70,19 +70,20 @@ class Examples:
     known  : the measurements Y that h is told with every draw
     weight : (1 or N, 1, H, W) weights of the loss
     anew   : if given, Y and weight are made anew at every step: called with the draws of a batch
-        (B, C, H, W) and a generator, it returns what is known of them, and weights (B, 1, H, W)
+        (B, C, H, W) and a generator, it returns these (or symmetries of them), what is known of
+        them, and weights (B, 1, H, W)
     """
 
     x0: Tensor
     known: Known
     weight: Tensor
-    anew: Callable[[Tensor, torch.Generator], tuple[Known, Tensor]] | None = None
+    anew: Callable[[Tensor, torch.Generator], tuple[Tensor, Known, Tensor]] | None = None
 
     def batch(self, index: Tensor, generator: torch.Generator) -> tuple[Tensor, Known, Tensor]:
         """X_0, Y and weight of the examples at ``index`` (B,)."""
         count, x0 = len(self.x0), self.x0[index]
         if self.anew is not None:
-            return x0, *self.anew(x0, generator)
+            return self.anew(x0, generator)
         weight = self.weight.expand(count, -1, -1, -1)[index]
         return x0, self.known.expand(count).at(index), weight
 

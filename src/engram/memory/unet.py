@@ -82,13 +82,20 @@ class ChannelNorm(nn.Module):
         return y.permute(0, 3, 1, 2)
 
 
+def _frequencies(count: int) -> Tensor:
+    """(count,) from pi to 64 pi; where shapes alone are asked for, no more than the shape: any
+    arithmetic on the device "meta" loads torch's compiler, which costs more than loading torch."""
+    if torch.get_default_device().type == "meta":
+        return torch.empty(count)
+    return torch.exp(torch.linspace(0.0, math.log(64.0), count)) * math.pi
+
+
 class TimeEmbedding(nn.Module):
     """t in [0, 1], shape (B,) -> (B, width) by Fourier features and one layer."""
 
     def __init__(self, features: int, width: int) -> None:
         super().__init__()
-        freqs = torch.exp(torch.linspace(0.0, math.log(64.0), features // 2))
-        self.register_buffer("freqs", freqs * math.pi, persistent=False)
+        self.register_buffer("freqs", _frequencies(features // 2), persistent=False)
         self.project = nn.Linear(features, width)
         self.freqs: Tensor
 

@@ -75,20 +75,22 @@ _OURS: dict[str, PolicySpec] = {
         needs_layers=True,
     ),
     "greedy": PolicySpec(
-        "engram.policies.greedy", "greedy_adaptive", "exploitation alone (Greedy-Adaptive)", True
+        "engram.policies.papersearch",
+        "greedy_adaptive",
+        "exploitation alone (Greedy-Adaptive)",
+        True,
     ),
     "diffatd": PolicySpec(
-        "engram.policies.diffatd", "diffatd", "the permanent memory alone (DiffATD)", True
-    ),
-    "auto": PolicySpec(
-        "engram.policies.emptdm", "auto", "EM-PTDM or the process, whichever predicts better", True
+        "engram.policies.papersearch", "diffatd", "the permanent memory alone (DiffATD)", True
     ),
     "em-ptdm": PolicySpec(
         "engram.policies.emptdm", "em_ptdm", "permanent and transient memory (EM-PTDM)", True
     ),
 }
 
-POLICIES: Registry[PolicySpec] = Registry("policy", "engram.policies", _spec_of, _OURS)
+POLICIES: Registry[PolicySpec] = Registry(
+    "policy", "engram.policies", _spec_of, _OURS, older={"auto": "em-ptdm"}
+)
 
 PRESETS = ("default", "thorough", "paper")
 

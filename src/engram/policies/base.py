@@ -22,7 +22,15 @@ from engram.spatial import last_refit
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from engram.layered import LayeredModel
+    from engram.layered import Explained
+
+
+KEPT = 2
+"""Answers kept for one state: for what a crew is offered, and for all cells."""
+
+
+DAMPED = 18.0
+"""Cells around a taken one whose scores are pulled down; farther away the factor rounds to 1."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +128,7 @@ class Policy(ABC):
         self.observations = Observations(grid, detection=detection)
         self._chances: list[float] = []
         self.log = PolicyLog()
-        self._answer: tuple[Offer, Answer] | None = None
+        self._answers: list[tuple[Offer, Answer]] = []
 
     @property
     def t(self) -> int:
@@ -138,7 +146,7 @@ class Policy(ABC):
     def learn(self, new: list[Observation]) -> None:  # noqa: B027 (an optional hook)
         """Take in measurements that were just added to ``observations``."""
 
-    def layered(self) -> LayeredModel | None:
+    def layered(self) -> Explained | None:
         """The model of what layers say, as of the present state; None without layers."""
         return None
 
@@ -158,7 +166,7 @@ class Policy(ABC):
         """Go on from these observations and the ``state`` saved after them; nothing is replayed."""
         self.observations = observations
         self._chances = state["chances"].tolist() if "chances" in state else []
-        self._answer = None
+        self._answers = []
         self.learn_detection()
 
     def learn_detection(self) -> None:
@@ -182,9 +190,11 @@ class Policy(ABC):
         Without an offer every cell that is open and unmeasured can be visited.
         """
         offer = Offer(self.observations.available) if offer is None else offer
-        if self._answer is None or not self._answer[0].same(offer):
-            self._answer = offer, self.answer(offer)
-        return self._answer[1]
+        known = next((answer for one, answer in self._answers if one.same(offer)), None)
+        if known is None:
+            known = self.answer(offer)
+            self._answers = [(offer, known), *self._answers[: KEPT - 1]]
+        return known
 
     def current_scores(self) -> Scores:
         """Scores for the present state, every cell that is open and unmeasured being available."""
@@ -192,7 +202,7 @@ class Policy(ABC):
 
     def believed(self) -> Answer:
         """An answer for the present state, whatever was on offer: what is believed is the same."""
-        return self.current() if self._answer is None else self._answer[1]
+        return self._answers[0][1] if self._answers else self.current()
 
     def suggest(
         self,
@@ -256,7 +266,7 @@ class Policy(ABC):
             self.log.evidence.append(log_likelihood(float(item.outcome > 0), reported))
         for item in items:
             self.observations.add(item)
-        self._answer = None
+        self._answers = []
         self.learn(items)
 
 
@@ -293,10 +303,11 @@ def _damped(grid: Grid, total: NDArray[np.float64], taken: list[int]) -> NDArray
     finite = total[np.isfinite(total)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
     low -= 1e-6 * (high - low) or 1.0
-    out = total - low
+    out = (total - low).reshape(grid.rows, grid.cols)
     for index in taken:
-        out = out * (1 - np.exp(-grid.geometry.squares(grid.at(index)) / 8.0))
-    return np.asarray(out + low)
+        window = grid.geometry.window(grid.at(index), DAMPED)
+        out[window] *= 1 - np.exp(-grid.geometry.squares_in(window, grid.at(index)) / 8.0)
+    return np.asarray(out.ravel() + low)
 
 
 def flat_scores(

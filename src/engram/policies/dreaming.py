@@ -33,6 +33,7 @@ from engram.policies.base import log_likelihood
 from engram.policies.dreams import DreamAreas, DreamPlan, contents_of, learnt_from
 from engram.policies.forecast import Array
 from engram.policies.imagination import Imagination
+from engram.policies.layering import LayerForecaster
 from engram.policies.mixing import DISCOUNT
 from engram.policies.outlines import Mask, outlines
 from engram.policies.process import ProcessForecaster
@@ -41,7 +42,7 @@ from engram.policies.remembering import MemoryBelief, MemoryForecaster, Remember
 FAVOUR = 2.0
 """Nats by which a memory that dreams starts ahead."""
 FIRST_DREAM = 20
-"""Measurements before which nobody dreams."""
+"""Measured before which nobody dreams."""
 DREAMS = 10
 """How often a thorough search dreams."""
 
@@ -84,7 +85,7 @@ class DreamingForecaster(MemoryForecaster):
         imagination: Imagination,
         spatial: ProcessForecaster,
         plan: Remembering,
-        layered: ProcessForecaster | None,
+        layered: LayerForecaster | None,
         dreaming: Dreaming,
         budget: int,
     ) -> None:
@@ -163,8 +164,8 @@ class DreamingForecaster(MemoryForecaster):
 
     def _target_samples(self, observations: Observations) -> Mask:
         """(P, rows, cols) where target is in areas that agree with what was measured."""
-        evidence = self.imagination.evidence(observations)
-        drawn = self.imagination.draw(self.imagining, evidence, len(observations))
+        measured = self.imagination.measurements(observations)
+        drawn = self.imagination.draw(self.imagining, measured, len(observations))
         cells = self.imagination.cells(drawn)  # (P, n_cells, C, h, w)
         count, n = cells.shape[:2]
         target = self.reward.predict(cells.reshape(count * n, *cells.shape[2:])) > 0.5

@@ -25,7 +25,7 @@ from torch import Tensor
 from engram.detection import PERFECT, Detection
 from engram.errors import InputError
 from engram.grid import Grid
-from engram.layered import LayeredModel
+from engram.layered import Explained
 from engram.layers import Layers
 from engram.memory.denoiser import Denoiser, Memory
 from engram.observation import Observation, Observations
@@ -42,6 +42,7 @@ from engram.policies.dreaming import (
 from engram.policies.dreams import DreamPlan
 from engram.policies.forecast import Belief
 from engram.policies.imagination import DrawPlan, Imagination
+from engram.policies.layering import LayerBelief, LayerForecaster
 from engram.policies.local import is_large
 from engram.policies.local.lookahead import LocalLookAhead
 from engram.policies.local.memory import LocalMemory, LocalMemoryBelief
@@ -139,7 +140,7 @@ class Beliefs:
     process: ProcessBelief
     mixed: MixedBelief
     imagined: Imagined | WindowImagined
-    layered: ProcessBelief | None = None
+    layered: LayerBelief | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -182,7 +183,7 @@ class EmPtdm(Policy):
         self.local = by_windows(grid, memory, settings, layers)
         self.process: ProcessForecaster | LocalProcess
         self.look_ahead: Ranker[Any]
-        self.known = ProcessForecaster(grid, layers=layers) if layers else None
+        self.known = LayerForecaster(grid, layers) if layers else None
         if self.local:
             layout = spread_blocks(grid, min(memory.card.height, memory.card.width) // 2, seed)
             self.process, self.look_ahead = LocalProcess(grid, layout), LocalLookAhead()
@@ -268,14 +269,21 @@ class EmPtdm(Policy):
         if self.settings.rule == "paper":
             weight, explore, exploit = scores.alpha, scores.exploration, scores.exploitation
             return Ranking(weight * explore + (1 - weight) * exploit, "eq12")
-        ranking = self.ranker.order(mixed, offer.available, progress)
+        ranking = self._rule(mixed).order(mixed, offer.available, progress)
         return replace(ranking, total=FieldTies().broken(ranking.total)) if self.local else ranking
 
-    def layered(self) -> LayeredModel | None:
+    def _rule(self, mixed: MixedBelief) -> Ranker[Belief]:
+        """The rule of the settings; doubt counts as far as layers do not tell where targets are."""
+        if not isinstance(self.ranker, Foraging) or "layers" not in self.mixes:
+            return self.ranker
+        blind = 1 - float(mixed.weights[self.mixes.index("layers")])
+        return replace(self.ranker, explore=blind * self.ranker.explore)
+
+    def layered(self) -> Explained | None:
         if self.known is None:
             return None
         self.known.belief(self.observations)
-        return self.known.layered
+        return self.known.model
 
     def composite(self) -> Denoiser:
         """Both memories with everything that was measured."""
@@ -341,24 +349,6 @@ class EmPtdm(Policy):
         self.memory.restore(observations, state)
         self.mixture.restore(state["mixture"].numpy())
         self.explained.restore(observations, state)
-
-
-def auto(
-    grid: Grid,
-    budget: int,
-    seed: int = 0,
-    *,
-    memory: Memory,
-    preset: str = "default",
-    layers: Layers | None = None,
-    detection: Detection = PERFECT,
-) -> Policy:
-    """EM-PTDM under guard: it mixes with, and yields to, the better predictor."""
-    policy = em_ptdm(
-        grid, budget, seed, memory=memory, preset=preset, layers=layers, detection=detection
-    )
-    policy.name = "auto"
-    return policy
 
 
 def em_ptdm(

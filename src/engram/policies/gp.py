@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from engram.detection import PERFECT, Detection
 from engram.errors import InputError
 from engram.grid import Grid
-from engram.layered import LayeredModel
+from engram.layered import Explained
 from engram.layers import Layers
 from engram.policies.base import Answer, Policy, flat_scores
 from engram.policies.local import is_large
@@ -85,7 +85,7 @@ class GaussianProcess(Policy):
     def scores(self) -> Scores:
         return self.current_scores()
 
-    def layered(self) -> LayeredModel | None:
+    def layered(self) -> Explained | None:
         self.process.belief(self.observations)
         return self.process.layered
 

@@ -1,6 +1,6 @@
 """What a policy imagines: particles and mean of the area given its measurements.
 
-Shared by every policy with a memory. It turns observations into evidence and makes the particles
+Shared by every policy with a memory. It puts observations into model units and makes the particles
 of a search, each from those before it where they are warm.
 """
 
@@ -17,7 +17,7 @@ from engram.errors import InputError
 from engram.grid import Grid
 from engram.memory.denoiser import Denoiser
 from engram.observation import Observations
-from engram.posterior import GUIDANCES, Evidence, Sampler, pinned, reproduced
+from engram.posterior import GUIDANCES, Measured, Sampler, pinned, reproduced
 from engram.seeding import particle_noise
 from engram.symmetry import TURNS, turned, turned_back
 
@@ -63,22 +63,22 @@ class DrawPlan:
             raise InputError(f"depth={self.depth}: give a time above 0, up to 1")
 
 
-def evidence_of(observations: Observations) -> Evidence:
+def measurements_of(observations: Observations) -> Measured:
     """Observations in model units, (1, C, H, W)."""
     grid = observations.grid
     low, high = grid.range
     values = torch.from_numpy(grid.to_model(observations.values))[None]
     mask = torch.from_numpy(observations.mask)[None, None]
     sigma = torch.from_numpy(observations.told_noise * (2 / (high - low)))[None, None]
-    return Evidence(values * mask, mask, sigma)
+    return Measured(values * mask, mask, sigma)
 
 
 @torch.no_grad()
-def mean_of(denoiser: Denoiser, evidence: Evidence) -> Tensor:
+def mean_of(denoiser: Denoiser, measured: Measured) -> Tensor:
     """Posterior mean (B, C, H, W) by one evaluation at full noise (amortised only)."""
-    blank = torch.zeros_like(evidence.values)
-    x0 = denoiser.estimate(blank, torch.ones(1), evidence.known).x0
-    return pinned(x0, evidence)
+    blank = torch.zeros_like(measured.values)
+    x0 = denoiser.estimate(blank, torch.ones(1), measured.known).x0
+    return pinned(x0, measured)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,13 +121,13 @@ class Imagination:
         """(P, C, H, W) in model units, or None before the first."""
         return None if self.kept is None else self.kept.images
 
-    def evidence(self, observations: Observations) -> Evidence:
+    def measurements(self, observations: Observations) -> Measured:
         """What the particles are told: (1, C, H, W), or as each of them sees it."""
-        plain = evidence_of(observations)
+        plain = measurements_of(observations)
         if not self._turning:
             return plain
         parts = (plain.values, plain.mask, plain.sigma)
-        return Evidence(*(torch.cat([turned(p, k) for k in self._turns]) for p in parts))
+        return Measured(*(torch.cat([turned(p, k) for k in self._turns]) for p in parts))
 
     @property
     def _turning(self) -> bool:
@@ -159,14 +159,14 @@ class Imagination:
         self, before: Particles | None, denoiser: Denoiser, observations: Observations
     ) -> Particles:
         """Particles for the present measurements, those ``before`` being the last."""
-        query, evidence = len(observations), self.evidence(observations)
+        query, measured = len(observations), self.measurements(observations)
         if self.plan.trajectory == "shared":
-            return self._advanced(before, denoiser, evidence, query)
+            return self._advanced(before, denoiser, measured, query)
         if before is None or not self.chained:
-            return Particles(self.draw(denoiser, evidence, query), query)
+            return Particles(self.draw(denoiser, measured, query), query)
         renewed = self.sampler.refresh(
             denoiser,
-            evidence,
+            measured,
             self._seen(before.images),
             depth=self.plan.depth,
             steps=self.plan.refresh_steps,
@@ -181,24 +181,24 @@ class Imagination:
         return self.plan.trajectory != "fresh"
 
     def _advanced(
-        self, before: Particles | None, denoiser: Denoiser, evidence: Evidence, query: int
+        self, before: Particles | None, denoiser: Denoiser, measured: Measured, query: int
     ) -> Particles:
         """One step of the shared trajectory; its estimate of x0 for every particle."""
-        shape = (2, *evidence.values.shape[1:])
+        shape = (2, *measured.values.shape[1:])
         noise = particle_noise(self.seed, "particles", (query,), self.plan.particles, shape)
         x = noise[:, 0] if before is None or before.path is None else before.path
         now, then = self._time(query), self._time(query + 1)
-        estimate, path = self.sampler.step(denoiser, evidence, x, now, then, noise[:, 1])
-        return Particles(self._unseen(reproduced(estimate.x0, evidence)), query, path)
+        estimate, path = self.sampler.step(denoiser, measured, x, now, then, noise[:, 1])
+        return Particles(self._unseen(reproduced(estimate.x0, measured)), query, path)
 
     def _time(self, query: int) -> Tensor:
         share = min(query / self.budget, 1.0)
         return torch.tensor(self.sampler.first + share * (END - self.sampler.first))
 
-    def draw(self, denoiser: Denoiser, evidence: Evidence, query: int) -> Tensor:
-        """Fresh particles for ``evidence``; does not touch the kept ones."""
+    def draw(self, denoiser: Denoiser, measured: Measured, query: int) -> Tensor:
+        """Fresh particles for ``measured``; does not touch the kept ones."""
         drawn = self.sampler.draw(
-            denoiser, evidence, self.plan.particles, seed=self.seed, path=(query,)
+            denoiser, measured, self.plan.particles, seed=self.seed, path=(query,)
         )
         return self._unseen(drawn)
 

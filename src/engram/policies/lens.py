@@ -24,7 +24,7 @@ from engram.scores import Scores
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from engram.layered import LayeredModel
+    from engram.layered import Explained
     from engram.memory.card import Card
 
 
@@ -112,9 +112,9 @@ class Lensed(Policy):
         self.inner.observe([self.lens.seen(item) for item in items])
         for item in items:
             self.observations.add(item)
-        self._answer = None
+        self._answers = []
 
-    def layered(self) -> LayeredModel | None:
+    def layered(self) -> Explained | None:
         return self.inner.layered()
 
     def learn_detection(self) -> None:

@@ -32,6 +32,7 @@ from engram.policies.base import Answer, Policy, View, log_likelihood
 from engram.policies.forecast import Belief
 from engram.policies.imagination import DrawPlan, Imagination
 from engram.policies.lessons import LESSONS, Lessons
+from engram.policies.options import with_options
 from engram.policies.outcome_h import PATIENCE, RECENT
 from engram.policies.process import ProcessForecaster
 from engram.policies.ranking import Foraging, Likely, Offer, Progress, Ranker, Ranking, checked_rule
@@ -40,9 +41,10 @@ from engram.scores import Scores, normalised, paper_scores
 
 Array = NDArray[np.float64]
 
-PAPER_DRAWS = DrawPlan(particles=8, guidance="mmps", steps=6, trajectory="warm", refresh_steps=3)
-FAST_DRAWS = DrawPlan(particles=16, guidance="amortised", steps=8, trajectory="warm")
-
+PAPER_DRAWS = DrawPlan(particles=8, guidance="amortised", steps=8, trajectory="warm")
+GUIDED_DRAWS = DrawPlan(particles=8, guidance="mmps", steps=6, trajectory="warm", refresh_steps=3)
+"""Those of a memory that cannot be told measurements."""
+FAST_DRAWS = replace(PAPER_DRAWS, particles=16)
 
 SCALES = ("raw", "normalised")
 
@@ -65,7 +67,7 @@ class PaperSettings:
     reward : ``network`` (N.2), ``affine`` or ``none``;  presence : the affine one begins with the
         presence layer of a memory of cells
     h : adapt the transient memory
-    lesson : what h learns from (``lessons``)
+    lesson : what h learns from (``lessons``);  imagined : what an unmeasured pixel counts in it
     rollback : h decides only while it has predicted the latest outcomes (``outcome_h.RECENT``)
         no worse than the permanent memory alone, which is then drawn from as well
     """
@@ -79,10 +81,11 @@ class PaperSettings:
     reward: str = "network"
     presence: bool = False
     h: bool = False
-    lesson: str = "prior"
+    lesson: str = "hindsight"
+    imagined: float = 0.05
     rollback: bool = False
     schedule: UpdateSchedule = field(default_factory=UpdateSchedule)
-    adapt: AdaptPlan = field(default_factory=lambda: AdaptPlan(m_steps=20, batch=8))
+    adapt: AdaptPlan = field(default_factory=lambda: AdaptPlan(m_steps=10, batch=8))
 
     def __post_init__(self) -> None:
         checked_rule(self.rule)
@@ -93,6 +96,8 @@ class PaperSettings:
         for name in ("a", "sigma"):
             if not 0 < getattr(self, name) < np.inf:
                 raise InputError(f"{name}={getattr(self, name)}: give a number above 0")
+        if not 0 <= self.imagined <= 1:
+            raise InputError(f"imagined={self.imagined}: give a weight between 0 and 1")
 
 
 def h_network(memory: Memory, grid: Grid, seed: int) -> HNetwork:
@@ -132,7 +137,7 @@ class PaperSearch(Policy):
         self._alone = Imagination(grid, settings.draws, seed, self.budget)
         self._forecasts: tuple[Array, Array] | None = None
         self._gains: list[float] = []
-        self._lessons = Lessons(settings.lesson, memory, self.frozen, seed)
+        self._lessons = Lessons(settings.lesson, memory, self.frozen, seed, settings.imagined)
         self._process = ProcessForecaster(grid) if settings.rule == "foraging" else None
         self._updates = set(settings.schedule.times(budget)) if settings.h else set()
 
@@ -144,7 +149,7 @@ class PaperSearch(Policy):
 
     def composite(self) -> Denoiser:
         """Both memories with everything that was measured; the frozen one while h misleads."""
-        known = self.imagination.evidence(self.observations).known
+        known = self.imagination.measurements(self.observations).known
         return self.denoiser(known) if self._trusted else self.frozen
 
     @property
@@ -168,7 +173,7 @@ class PaperSearch(Policy):
         return self.current_scores()
 
     def answer(self, offer: Offer) -> Answer:
-        known = self.imagination.evidence(self.observations).known
+        known = self.imagination.measurements(self.observations).known
         self.imagination.imagine(self.denoiser(known), self.observations)
         if self._judged:
             self._imagine_alone()
@@ -276,7 +281,42 @@ class PaperSearch(Policy):
 
 
 def paper_settings(preset: str, memory: Memory) -> PaperSettings:
-    """The paper's guided draws, or warm draws of a mask-conditioned memory."""
-    if preset == "paper" or not memory.conditioned:
+    """The ``paper`` preset, or the quick search of the rivals in the others.
+
+    A memory that takes no measurements as input is guided by MMPS under any preset.
+    """
+    if not memory.conditioned:
+        return PaperSettings(draws=GUIDED_DRAWS)
+    if preset == "paper":
         return PaperSettings()
-    return replace(PaperSettings(), draws=FAST_DRAWS, reward="affine")
+    return PaperSettings(draws=FAST_DRAWS, reward="affine")
+
+
+def diffatd(
+    grid: Grid,
+    budget: int,
+    seed: int = 0,
+    *,
+    memory: Memory,
+    preset: str = "default",
+    **options: object,
+) -> PaperSearch:
+    """DiffATD: the frozen memory, no transient one."""
+    settings = with_options(paper_settings(preset, memory), **options)
+    return PaperSearch(grid, budget, seed, memory=memory, name="diffatd", settings=settings)
+
+
+def greedy_adaptive(
+    grid: Grid,
+    budget: int,
+    seed: int = 0,
+    *,
+    memory: Memory,
+    preset: str = "default",
+    **options: object,
+) -> PaperSearch:
+    """Greedy-Adaptive: exploitation alone (Eq. 11); the reward model learns after each
+    measurement."""
+    policy = diffatd(grid, budget, seed, memory=memory, preset=preset, exploit_only=True, **options)
+    policy.name = "greedy"
+    return policy

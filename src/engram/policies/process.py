@@ -3,7 +3,7 @@
 The process is ``engram.spatial.SpatialModel`` on the outcomes: hyperparameters learnt online,
 nothing tuned to the task; with layers it is a process over place and layers
 (``engram.layered``). The look-ahead prefers the cell from which most finds can be expected
-within the budget that is left (``engram.spatial.expected_finds``).
+within the budget that is left (``engram.expected_finds``).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from engram.detection import doubtful, noise_of, updated
 from engram.errors import InputError
+from engram.expected_finds import expected_finds
 from engram.grid import Grid
 from engram.layered import LayeredModel
 from engram.layers import Layers
@@ -24,7 +25,7 @@ from engram.observation import Observation, Observations
 from engram.policies.forecast import Array, Belief
 from engram.policies.ranking import Progress, Ranking
 from engram.policies.spread import spread_order
-from engram.spatial import SpatialModel, expected_finds
+from engram.spatial import SpatialModel
 
 if TYPE_CHECKING:
     from torch import Tensor

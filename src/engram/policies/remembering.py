@@ -25,12 +25,13 @@ from engram.memory.transient import ShiftedDenoiser
 from engram.observation import Observation, Observations
 from engram.policies.forecast import Array, Belief
 from engram.policies.hyperprior import hyperprior_for
-from engram.policies.imagination import Imagination, evidence_of, mean_of
+from engram.policies.imagination import Imagination, mean_of, measurements_of
+from engram.policies.layering import LayerForecaster
 from engram.policies.outcome_h import OutcomeTransform, tilted
 from engram.policies.process import ProcessForecaster
-from engram.posterior import Evidence
+from engram.posterior import Measured
 from engram.reward import AffineReward, presence_prior
-from engram.symmetry import TURNS, turned, turned_back
+from engram.symmetry import turned, turned_back
 
 FOLDS = 4
 """Parts into which cells with doubtful reports are put, each left out of as many of the views."""
@@ -71,22 +72,22 @@ class Remembering:
 
 
 def expected_image(
-    denoiser: Denoiser, evidence: Evidence, unsure: NDArray[np.bool_], grid: Grid, views: int
+    denoiser: Denoiser, measured: Measured, unsure: NDArray[np.bool_], grid: Grid, views: int
 ) -> Tensor:
     """(1, C, H, W) the area that a memory expects, by one evaluation, averaged over symmetries.
 
     Cells whose reports left doubt, ``unsure`` (n_cells,), are told with noise, and each is left out
     of some of the views: its mean is what those expect, who know of everything but its own visits.
     """
-    square = views == TURNS and grid.height == grid.width
-    told = _told(grid, unsure, TURNS if square else FOLDS)
+    square = views > 1 and grid.height == grid.width
+    told = _told(grid, unsure, views if square else FOLDS)
     if not square and told is None:
-        return mean_of(denoiser, evidence)
-    turns = range(TURNS) if square else [0] * FOLDS
-    parts = (evidence.values, evidence.mask, evidence.sigma)
+        return mean_of(denoiser, measured)
+    turns = range(views) if square else [0] * FOLDS
+    parts = (measured.values, measured.mask, measured.sigma)
     if told is not None:
-        parts = (evidence.values * told, evidence.mask * told, evidence.sigma.expand_as(told))
-    seen = Evidence(
+        parts = (measured.values * told, measured.mask * told, measured.sigma.expand_as(told))
+    seen = Measured(
         *(
             torch.cat([turned(p[i : i + 1] if len(p) > 1 else p, k) for i, k in enumerate(turns)])
             for p in parts
@@ -124,7 +125,7 @@ class MemoryForecaster:
         imagination: Imagination,
         spatial: ProcessForecaster,
         plan: Remembering,
-        layered: ProcessForecaster | None = None,
+        layered: LayerForecaster | None = None,
     ) -> None:
         self.grid: Grid = imagination.grid
         self.frozen = CountedDenoiser(memory)
@@ -148,7 +149,7 @@ class MemoryForecaster:
         """The belief of memories that expect ``mean`` (1, C, H, W) and targets by ``own``."""
         spatial = self.spatial.belief(observations)
         known = None if self.layered is None else self.layered.belief(observations)
-        told = None if known is None else known.others[0]
+        told = None if known is None else known.others
         features = self.transient.features(own, spatial.others, observations, told)
         odds = observations.log_odds
         odds = np.where(doubtful(odds), odds, 0.0)
@@ -174,8 +175,8 @@ class MemoryForecaster:
     def posterior_mean(self, denoiser: Denoiser, observations: Observations) -> Tensor:
         """(1, C, H, W) by one evaluation, averaged over symmetries (``expected_image``)."""
         unsure = doubtful(observations.log_odds)
-        evidence = evidence_of(observations)
-        return expected_image(denoiser, evidence, unsure, self.grid, self.plan.views)
+        measured = measurements_of(observations)
+        return expected_image(denoiser, measured, unsure, self.grid, self.plan.views)
 
     @property
     def evaluations(self) -> float:

@@ -23,7 +23,7 @@ from engram.scores import Scores
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from engram.layered import LayeredModel
+    from engram.layered import Explained
     from engram.memory.card import Card
     from engram.memory.denoiser import Memory
 
@@ -98,7 +98,7 @@ class ModelSelection(Policy):
     def scores(self) -> Scores:
         return self.current_scores()
 
-    def layered(self) -> LayeredModel | None:
+    def layered(self) -> Explained | None:
         return self.candidates[self.leader].layered()
 
     def view(self) -> View:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from engram.metrics import calibration
 from engram.report.canvas import FOUND, MISSED, whole_numbers
 from engram.report.summary import GREY, Entry, object_sizes
-from engram.simulate import Trace
+from engram.simulation import Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

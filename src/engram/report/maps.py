@@ -16,7 +16,7 @@ from engram.report import pixels
 from engram.report.canvas import RULE, whole_numbers
 from engram.report.mosaic import Mosaic
 from engram.report.summary import Entry, stages
-from engram.simulate import Snapshot, Trace
+from engram.simulation import Snapshot, Trace
 from engram.tasks.base import Task
 
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ from engram.report import maps, pixels
 from engram.report.canvas import png
 from engram.report.curves import draw_found
 from engram.report.summary import Entry, entries_of
-from engram.simulate import Snapshot
+from engram.simulation import Snapshot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from engram.simulate import Trace
+    from engram.simulation import Trace
 
 PANELS = 4
 

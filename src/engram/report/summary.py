@@ -11,7 +11,7 @@ import numpy as np
 
 from engram.errors import InputError
 from engram.metrics import expected_random_rate, gap_closed
-from engram.simulate import Snapshot, Trace
+from engram.simulation import Snapshot, Trace
 from engram.tasks.base import Task
 
 COLOURS = ("#3b82c4", "#e08a00", "#9b6bd3", "#1f9e9e", "#d6568f", "#a47b45")

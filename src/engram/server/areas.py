@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from engram.campaign import create_campaign, default_policy
+from engram.campaign import DEFAULT_POLICY, create_campaign
 from engram.campaign.files import plain_array
 from engram.campaign.masks import read_mask
+from engram.detection import Detection
 from engram.errors import InputError, shown
 from engram.grid import Grid
+from engram.layers import Layers
 
 Answer = tuple[dict[str, Any], bytes]
 
@@ -85,8 +88,38 @@ def create(db: str | None, args: dict[str, Any]) -> Answer:
         grid = _grid(given)
     else:
         grid, facts, _, _ = _read(area, blob, given)
+    args["detection"] = Detection.read(args["detection"], args.pop("false_alarm"))
+    args["layers"] = _layers(grid, args.pop("layers"), args.pop("belief"))
     campaign = create_campaign(db=db, grid=grid, crews=crews, area=facts, **args)
     return {"uid": campaign.row.uid, "name": campaign.name}, b""
+
+
+def _layers(
+    grid: Grid, given: list[dict[str, Any]], belief: list[list[float]] | None
+) -> Layers | None:
+    """What is known beforehand: rows of numbers, or of texts, which are categories."""
+    if not given and belief is None:
+        return None
+    names = [one["name"] for one in given]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"layer {shown(name)} is given twice; name each layer once")
+    values = {one["name"]: _known(one["name"], one["values"]) for one in given}
+    expected = {one["name"]: one["expected"] for one in given if one["expected"]}
+    prior = None if belief is None else plain_array(belief, "belief")
+    return Layers.of(grid, values, belief=prior, expected=expected)
+
+
+def _known(name: str, rows: list[list[float | str | None]]) -> NDArray[Any]:
+    """(rows, cols) numbers with NaN, or texts with an empty one, where nothing is known."""
+    flat = [value for row in rows for value in row]
+    texts = [isinstance(value, str) for value in flat if value is not None]
+    if any(texts) and not all(texts):
+        raise InputError(f"layer {shown(name)}: give numbers, or texts for categories, not both")
+    missing: float | str = "" if any(texts) else np.nan
+    if len({len(row) for row in rows}) != 1:
+        raise InputError(f"layer {shown(name)}: its rows are not of one length")
+    return np.array([[missing if value is None else value for value in row] for row in rows])
 
 
 def _grid(area: dict[str, Any]) -> Grid:
@@ -142,7 +175,7 @@ def _check_prior(args: dict[str, Any]) -> None:
     from engram.memory.library import AUTO, memory_files
     from engram.policies.spec import PolicyChoice
 
-    text = args["policy"] or default_policy()
+    text = args["policy"] or DEFAULT_POLICY
     choice = PolicyChoice.parse(text, preset=args["preset"], prior=args["prior"] or "")
     known = memory_files()
     for name in (choice.prior or AUTO).split("+"):

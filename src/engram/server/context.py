@@ -27,7 +27,7 @@ from engram.server.workers import Answer, Workers
 
 WARM = 2
 """Campaigns whose policies are made ready at the start."""
-WARM_AFTER = 0.3
+WARM_AFTER = 0.01
 """Seconds after which an idle process takes in what was told."""
 REMEMBERED = 200
 """Answers kept for those who ask the same of the same state."""
@@ -39,7 +39,7 @@ class Context:
 
     def __init__(self, settings: Settings, workers: Workers | None = None) -> None:
         self.settings = settings
-        store = SqlStore(settings.db, create=True)
+        self._store = store = SqlStore(settings.db, create=True, lingers=True)
         self.people = People(store)
         self.desk = Desk(Storage(store))
         self.identities = Identities(self.people, settings.cookie)
@@ -107,6 +107,7 @@ class Context:
             task.cancel()
         await self.workers.stop()
         self.desk.close()
+        self._store.close()
 
 
 def _context(request: Request) -> Context:

@@ -20,6 +20,8 @@ BODY = 1_000_000
 """Bytes of the longest body."""
 UPLOAD = 20_000_000
 """Bytes of the longest body that brings a file."""
+TOGETHER = 10
+"""Requests that begin in one turn of the event loop."""
 BODY_SECONDS = 30.0
 """How long a body may take to arrive."""
 
@@ -45,16 +47,36 @@ def too_long(limit: int) -> ProblemError:
     return ProblemError(413, f"the body is longer than the {limit:,} bytes taken here")
 
 
+class _Turns:
+    """Lets requests in, a few in one turn of the event loop: a crowd does not stop the others."""
+
+    def __init__(self) -> None:
+        self._begun = 0
+
+    async def one(self) -> None:
+        """Wait until there is room."""
+        while self._begun >= TOGETHER:
+            await asyncio.sleep(0)
+        if not self._begun:
+            asyncio.get_running_loop().call_soon(self._anew)
+        self._begun += 1
+
+    def _anew(self) -> None:
+        self._begun = 0
+
+
 class Guard:
     """The outermost layer."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app, self.settings = app, settings
+        self._turns = _Turns()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        await self._turns.one()
         headers = _single(scope["headers"])
         answered = _Answered(send, cached=scope["path"].startswith("/static/"))
         limit = UPLOAD if headers.get("content-type", "").startswith("multipart/") else BODY

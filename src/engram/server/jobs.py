@@ -144,9 +144,9 @@ def curves(campaign: Campaign, args: dict[str, Any]) -> Answer:
 
 
 def warm(campaign: Campaign, args: dict[str, Any]) -> Answer:
-    """Take in what is new, before anybody asks."""
+    """Take in what is new before anybody asks, and imagine what explains the next answer."""
     campaign.refresh()
-    campaign.policy().current()
+    _ = campaign.policy().current_scores().exploration
     return {}, b""
 
 

@@ -25,11 +25,14 @@ POLL = 0.5
 """Seconds between two looks at the log."""
 PAUSE = 0.1
 """Seconds between two messages to a listener, at least: what comes in meanwhile goes together."""
+PAUSE_EACH = 0.002
+"""The same for every listener of the server: a crowd is told a little later, and all at a cost
+that others do not notice."""
 HEARTBEAT = 15.0
 KEPT = 2000
 """Events kept as bytes."""
-TOGETHER = 20
-"""Listeners that are woken in one turn of the event loop."""
+TOGETHER = 10
+"""Listeners of all campaigns that are woken in one turn of the event loop."""
 BATCH = 500
 """Events sent at once to somebody who was away."""
 
@@ -55,8 +58,8 @@ def message(kind: str, data: dict[str, Any], number: int | None = None) -> bytes
 class _Channel:
     """The watcher of one campaign."""
 
-    def __init__(self, desk: Desk, row: CampaignRow) -> None:
-        self._desk, self._row = desk, row
+    def __init__(self, live: Live, row: CampaignRow) -> None:
+        self._live, self._desk, self._row = live, live.desk, row
         self.seq, self.hash = 0, ""
         self.kept: list[tuple[int, bytes]] = []
         self._joined: dict[int, tuple[bytes, int]] = {}
@@ -81,7 +84,7 @@ class _Channel:
                 await self._look()
             except EngramError:  # the database is away for the moment
                 await asyncio.sleep(POLL)
-            await asyncio.sleep(PAUSE)
+            await asyncio.sleep(max(PAUSE, PAUSE_EACH * self._live.listeners))
 
     async def _look(self) -> None:
         storage = self._desk.storage
@@ -102,10 +105,12 @@ class _Channel:
     async def wake(self) -> None:
         """Tell everybody that there is news, a few at a time: others want their turn as well."""
         self._joined = {}
-        for number, ear in enumerate(list(self.ears), 1):
-            ear.set()
-            if number % TOGETHER == 0:
-                await asyncio.sleep(0)
+        async with self._live.waking:
+            for number, ear in enumerate(list(self.ears), 1):
+                ear.set()
+                if number % TOGETHER == 0:
+                    await asyncio.sleep(0)
+            await asyncio.sleep(0)
 
     async def behind(self, after: int) -> tuple[bytes, int]:
         """The next events behind a number as bytes, and the number of the last of them."""
@@ -144,7 +149,8 @@ class Live:
     """The listeners of all campaigns."""
 
     def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+        self.desk = desk
+        self.waking = asyncio.Lock()
         self._channels: dict[str, _Channel] = {}
         self.closing = False
 
@@ -193,7 +199,7 @@ class Live:
     async def _channel(self, row: CampaignRow) -> _Channel:
         channel = self._channels.get(row.uid)
         if channel is None:
-            made = _Channel(self._desk, row)
+            made = _Channel(self, row)
             await made.begin()
             channel = self._channels.setdefault(row.uid, made)
         return channel

@@ -24,9 +24,15 @@ class Worker:
 
     def __init__(self, db: str | None) -> None:
         from engram.campaign import Storage
+        from engram.campaign.sql_store import SqlStore
 
-        self._db, self._storage = db, Storage(db, create=True)
+        self._db, self._store = db, SqlStore(db, create=True, lingers=True)
+        self._storage = Storage(self._store)
         self._open: OrderedDict[str, Any] = OrderedDict()
+
+    def close(self) -> None:
+        """Leave the database."""
+        self._store.close()
 
     def answer(self, job: dict[str, Any], blob: bytes = b"") -> tuple[dict[str, Any], bytes]:
         """What comes of a job: its answer, or the error that it ended with."""
@@ -90,6 +96,7 @@ def serve(jobs: BinaryIO, answers: BinaryIO) -> None:
         message, blob = worker.answer(*frame)
         answers.write(frames.packed(message, blob))
         answers.flush()
+    worker.close()
 
 
 def main() -> None:

@@ -35,13 +35,15 @@ def window_tasks(
 ) -> TaskSet:
     """Tasks without end from one file.
 
-    target : name of the array that is sought;  layers : those known beforehand, ``;`` between them
+    target : name of the array that is sought;  layers : those known beforehand, ``;`` between them,
+        each with ``:more`` or ``:less`` where that is expected of it
     cell   : pixels per side of a cell;  spare : pixels by which a window may be placed elsewhere
     """
     files = as_paths(paths)
     if len(files) != 1:
         raise InputError(f"{len(files)} data files given; windows are cut from one .npz file")
-    names = [name.strip() for name in layers.split(";") if name.strip()]
+    expected = dict(_expectation(text) for text in layers.split(";") if text.strip())
+    names = list(expected)
     arrays = read_arrays(files[0], [target, *names])
     planes = {name: _plane(arrays[name], name, files[0]) for name in (target, *names)}
     shape = planes[target].shape
@@ -70,7 +72,10 @@ def window_tasks(
         cut = (slice(top, top + grid.height), slice(left, left + grid.width))
         held = grid.cells_of((planes[target][cut] > 0).astype(np.float32)).any(axis=(1, 2))
         found = grid.pixels(np.asarray(held).reshape(rows, cols))
-        known = [Layer(name, _averages(grid, planes[name][cut])) for name in names]
+        known = [
+            Layer(name, _averages(grid, planes[name][cut]), expected=way)
+            for name, way in expected.items()
+        ]
         facts: dict[str, Any] = {"top": top, "left": left}
         content = found[None].astype(np.float32)
         task = Task(f"{files[0].stem}-{k}", grid, content, found, facts=facts)
@@ -83,8 +88,20 @@ def window_tasks(
         f"cells of {cell}x{cell}",
         make=make,
         files=tuple(files),
-        options={"target": target, "layers": names, "cell": cell, "spare": spare, "seed": seed},
+        options={
+            "target": target,
+            "layers": [f"{name}:{way}" if way else name for name, way in expected.items()],
+            "cell": cell,
+            "spare": spare,
+            "seed": seed,
+        },
     )
+
+
+def _expectation(text: str) -> tuple[str, str]:
+    """Name of a layer and what is expected of it: ``rock:more`` -> ("rock", "more")."""
+    name, _, way = text.strip().partition(":")
+    return name.strip(), way.strip()
 
 
 def _plane(array: NDArray[Any], name: str, path: Path) -> NDArray[np.float64]:

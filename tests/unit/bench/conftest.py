@@ -4,7 +4,7 @@ from collections.abc import Generator, Sequence
 
 import pytest
 
-from engram.bench.runner import Engine
+from engram.bench.runner import Executor
 from engram.bench.units import Row, Unit, run_unit
 
 
@@ -17,5 +17,5 @@ class Here:
 
 
 @pytest.fixture
-def here() -> Engine:
+def here() -> Executor:
     return Here()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from engram.bench.known import Known
-from engram.bench.runner import LocalEngine, Plan, run_bench
+from engram.bench.runner import LocalExecutor, Plan, run_bench
 from engram.bench.suites import get_suite
 from engram.errors import InputError
 from engram.tasks.balls import ball_task
@@ -51,7 +51,7 @@ def test_a_benchmark_with_layers(tmp_path: Path) -> None:
         data=[tmp_path / "area.npz"],
         known=Known(noise=1),
     )
-    results = run_bench(plan, tmp_path / "run", engine=LocalEngine(1))
+    results = run_bench(plan, tmp_path / "run", executor=LocalExecutor(1))
     rates = {row["policy"]: row["sr"]["12"] for row in results["rows"]}
     assert rates["layer-order[layer=rock]"] == 1
     assert rates["gp"] > rates["random"]

@@ -1,4 +1,4 @@
-"""The Ray engine does what the local one does, also when a worker is lost."""
+"""The Ray executor does what the local one does, also when a worker is lost."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from engram import EngramError, InputError
-from engram.bench import ray_engine
+from engram.bench import ray_executor
 from engram.bench.pool import Report
-from engram.bench.ray_engine import run_ray
-from engram.bench.runner import LocalEngine, Plan, make_engine, run_bench
+from engram.bench.ray_executor import run_ray
+from engram.bench.runner import LocalExecutor, Plan, make_executor, run_bench
 
 TIMINGS = ("seconds_per_observation", "peak_rss_mb")
 
@@ -45,7 +45,7 @@ def _same(results: dict[str, Any]) -> list[dict[str, Any]]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="finds worker processes in /proc")
-def test_rows_are_those_of_the_local_engine_though_a_worker_is_killed(
+def test_rows_are_those_of_the_local_executor_though_a_worker_is_killed(
     tmp_path: Path, data_files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ray = pytest.importorskip("ray")
@@ -66,11 +66,11 @@ def test_rows_are_those_of_the_local_engine_though_a_worker_is_killed(
             killed.append(running[0])
             os.kill(running[0], signal.SIGKILL)
 
-    spread = run_bench(plan, Path("spread"), engine=make_engine("ray", 2), progress=kill_one)
+    spread = run_bench(plan, Path("spread"), executor=make_executor("ray", 2), progress=kill_one)
     assert killed
     assert not ray.is_initialized()
     assert not _workers()
-    local = run_bench(plan, Path("local"), engine=LocalEngine(1))
+    local = run_bench(plan, Path("local"), executor=LocalExecutor(1))
     assert spread["complete"]
     assert _same(spread) == _same(local)
     assert spread["summary"]["policies"] == local["summary"]["policies"]
@@ -89,7 +89,7 @@ def _cluster() -> Iterator[None]:
             include_dashboard=False,
             log_to_driver=False,
             logging_level="ERROR",
-            object_store_memory=ray_engine.STORE_BYTES,
+            object_store_memory=ray_executor.STORE_BYTES,
         )
         yield
         ray.shutdown()
@@ -126,10 +126,10 @@ def test_results_and_faults_on_a_cluster_that_is_there() -> None:
     with pytest.raises(EngramError, match="died 2 times"):
         list(run_ray(die, [1], workers=1))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ray_engine, "source_digest", lambda: "other")
+        patch.setattr(ray_executor, "source_digest", lambda: "other")
         with pytest.raises(EngramError, match="another version of engram"):
             list(run_ray(square, [1]))
-    assert ray.is_initialized()  # ours to end, not the engine's
+    assert ray.is_initialized()  # ours to end, not the executor's
 
 
 def test_nothing_to_do_starts_nothing() -> None:
@@ -148,4 +148,4 @@ def test_a_cluster_that_does_not_answer() -> None:
 def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r"pip install 'engram\[ray\]'"):
-        make_engine("ray", 1)
+        make_executor("ray", 1)

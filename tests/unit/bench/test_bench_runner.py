@@ -11,7 +11,7 @@ import engram
 from engram import EngramError, InputError
 from engram.bench import provenance
 from engram.bench.journal import NAME
-from engram.bench.runner import LocalEngine, Plan, make_engine, read_results, run_bench
+from engram.bench.runner import LocalExecutor, Plan, make_executor, read_results, run_bench
 from engram.bench.suites import get_suite
 from engram.bench.units import Row, Unit, run_unit
 from engram.policies import POLICIES, PolicySpec
@@ -19,7 +19,7 @@ from engram.policies import POLICIES, PolicySpec
 TIMINGS = ("seconds_per_observation", "peak_rss_mb")
 
 
-class HereEngine:
+class HereExecutor:
     """Units in this process, in order or reversed; stops after ``limit`` of them."""
 
     def __init__(self, limit: int | None = None, *, backwards: bool = False) -> None:
@@ -44,7 +44,7 @@ def _without_timings(results: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_rows_hold_what_was_promised(tmp_path: Path) -> None:
-    results = run_bench(_plan(), tmp_path, engine=HereEngine())
+    results = run_bench(_plan(), tmp_path, executor=HereExecutor())
     assert json.loads((tmp_path / "results.json").read_text()) == results
     assert results["complete"]
     assert results["version"] == engram.__version__
@@ -67,67 +67,67 @@ def test_rows_hold_what_was_promised(tmp_path: Path) -> None:
 
 
 def test_order_of_work_does_not_matter(tmp_path: Path) -> None:
-    one = run_bench(_plan(), tmp_path / "a", engine=HereEngine())
-    other = run_bench(_plan(), tmp_path / "b", engine=HereEngine(backwards=True))
+    one = run_bench(_plan(), tmp_path / "a", executor=HereExecutor())
+    other = run_bench(_plan(), tmp_path / "b", executor=HereExecutor(backwards=True))
     assert _without_timings(one) == _without_timings(other)
 
 
 def test_any_number_of_workers_gives_the_same_rows(tmp_path: Path) -> None:
     found = [
-        _without_timings(run_bench(_plan(), tmp_path / str(n), engine=LocalEngine(n)))
+        _without_timings(run_bench(_plan(), tmp_path / str(n), executor=LocalExecutor(n)))
         for n in (1, 2)
     ]
     assert found[0] == found[1]
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    whole = run_bench(_plan(), tmp_path / "whole", engine=HereEngine())
+    whole = run_bench(_plan(), tmp_path / "whole", executor=HereExecutor())
     with pytest.raises(KeyboardInterrupt):
-        run_bench(_plan(), tmp_path / "cut", engine=HereEngine(3))
+        run_bench(_plan(), tmp_path / "cut", executor=HereExecutor(3))
     half = read_results(tmp_path / "cut")
     assert not half["complete"]
     assert half["units"] == {"done": 3, "all": 8}
-    rest = HereEngine()
+    rest = HereExecutor()
     seen: list[int] = []
     again = run_bench(
-        _plan(), tmp_path / "cut", engine=rest, progress=lambda done, row: seen.append(done)
+        _plan(), tmp_path / "cut", executor=rest, progress=lambda done, row: seen.append(done)
     )
     assert rest.ran == 5
     assert seen == [4, 5, 6, 7, 8]
     assert _without_timings(again) == _without_timings(whole)
     assert again["summary"]["policies"] == whole["summary"]["policies"]
-    nothing = HereEngine()
-    run_bench(_plan(), tmp_path / "cut", engine=nothing)
+    nothing = HereExecutor()
+    run_bench(_plan(), tmp_path / "cut", executor=nothing)
     assert nothing.ran == 0
 
 
 def test_other_options_and_other_commits_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_bench(_plan(), tmp_path, engine=HereEngine())
+    run_bench(_plan(), tmp_path, executor=HereExecutor())
     before = (tmp_path / "results.json").read_bytes(), (tmp_path / NAME).read_bytes()
     with pytest.raises(InputError, match="seeds was 2 and is 1 now"):
-        run_bench(_plan(seeds=1), tmp_path, engine=HereEngine())
+        run_bench(_plan(seeds=1), tmp_path, executor=HereExecutor())
     monkeypatch.setattr("engram.bench.runner.commit", lambda: "another")
     with pytest.raises(InputError, match='is "another" now'):
-        run_bench(_plan(), tmp_path, engine=HereEngine())
+        run_bench(_plan(), tmp_path, executor=HereExecutor())
     assert ((tmp_path / "results.json").read_bytes(), (tmp_path / NAME).read_bytes()) == before
-    fresh = run_bench(_plan(seeds=1), tmp_path, engine=HereEngine(), fresh=True)
+    fresh = run_bench(_plan(seeds=1), tmp_path, executor=HereExecutor(), fresh=True)
     assert len(fresh["rows"]) == 4
     assert fresh["commit"] == "another"
 
 
 def test_results_without_their_journal_are_refused(tmp_path: Path) -> None:
-    run_bench(_plan(), tmp_path, engine=HereEngine())
+    run_bench(_plan(), tmp_path, executor=HereExecutor())
     (tmp_path / NAME).unlink()
     with pytest.raises(InputError, match="without the journal"):
-        run_bench(_plan(), tmp_path, engine=HereEngine())
+        run_bench(_plan(), tmp_path, executor=HereExecutor())
 
 
 def test_a_failure_before_the_first_row_writes_nothing(tmp_path: Path) -> None:
     plan = Plan.checked("balls", "random[colour=red]", tasks=(0, 1), budget=5)
     with pytest.raises(EngramError, match="colour"):
-        run_bench(plan, tmp_path / "out", engine=LocalEngine(1))
+        run_bench(plan, tmp_path / "out", executor=LocalExecutor(1))
     assert not (tmp_path / "out").exists()
 
 
@@ -154,13 +154,13 @@ def test_bad_plans_are_refused_before_anything_runs(
         _plan(**changes)
 
 
-def test_suites_and_engines_by_name() -> None:
+def test_suites_and_executors_by_name() -> None:
     with pytest.raises(InputError, match="unknown suite 'nope'"):
         get_suite("nope")
-    with pytest.raises(InputError, match="unknown engine 'nope'"):
-        make_engine("nope", 1)
+    with pytest.raises(InputError, match="unknown executor 'nope'"):
+        make_executor("nope", 1)
     with pytest.raises(InputError, match="workers=0"):
-        make_engine("local", 0)
+        make_executor("local", 0)
 
 
 def test_settings_reach_the_tasks() -> None:
@@ -202,13 +202,13 @@ def plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_rows_of_a_changed_plug_in_are_refused(plug_in: Path, tmp_path: Path) -> None:
     plan = Plan.checked("balls", "random,mine", tasks=(0, 1), budget=4)
-    run_bench(plan, tmp_path / "out", engine=HereEngine())
-    nothing = HereEngine()
-    run_bench(plan, tmp_path / "out", engine=nothing)
+    run_bench(plan, tmp_path / "out", executor=HereExecutor())
+    nothing = HereExecutor()
+    run_bench(plan, tmp_path / "out", executor=nothing)
     assert nothing.ran == 0
     plug_in.write_text("changed = True\n")
     with pytest.raises(InputError, match=r"holds results of another run: plug_ins was .*mine"):
-        run_bench(plan, tmp_path / "out", engine=HereEngine())
+        run_bench(plan, tmp_path / "out", executor=HereExecutor())
 
 
 def test_our_own_policies_are_known_by_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:

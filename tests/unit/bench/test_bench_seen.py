@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from engram.bench.paper.catalogue import EXPERIMENTS
-from engram.bench.paper.digest import digest
-from engram.bench.paper.experiments import Part
-from engram.bench.paper.memories import noise_memory
-from engram.bench.paper.page import page
-from engram.bench.runner import Engine, Plan, run_bench
+from engram.bench.runner import Executor, Plan, run_bench
 from engram.bench.seen import NOT_SAID, seen_lines
 from engram.cli.main import main
 from engram.memory.library import read_card
+from engram.reproduction.catalogue import EXPERIMENTS
+from engram.reproduction.digest import digest
+from engram.reproduction.experiments import Part
+from engram.reproduction.memories import noise_memory
+from engram.reproduction.page import page
 from engram.testing import tiny_memory
 
 DISCS = "Memory `universal` has seen fields of equal discs, which is what ball tasks are"
@@ -40,7 +40,7 @@ def test_memories_are_looked_up_by_their_hash() -> None:
 
 def test_a_run_keeps_what_its_memories_have_seen(
     tmp_path: Path,
-    here: Engine,
+    here: Executor,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -48,7 +48,7 @@ def test_a_run_keeps_what_its_memories_have_seen(
     tiny_memory().save(Path("tiny.safetensors"))
     policies = "em-ptdm[preset=default],em-ptdm[prior=tiny.safetensors],random"
     plan = Plan.checked("balls", policies, tasks=(0, 1), budget=2)
-    results = run_bench(plan, Path("out"), engine=here)
+    results = run_bench(plan, Path("out"), executor=here)
     assert results["seen"] == {"tiny.safetensors": "", "universal": read_card("universal").seen}
     assert main(["bench", "report", "out"]) == 0
     table, printed = Path("out/table.md").read_text(), capfd.readouterr().out
@@ -57,13 +57,13 @@ def test_a_run_keeps_what_its_memories_have_seen(
         assert f"Memory `tiny`: {NOT_SAID}." in text
 
 
-def test_the_page_says_it_in_every_section(tmp_path: Path, here: Engine) -> None:
+def test_the_page_says_it_in_every_section(tmp_path: Path, here: Executor) -> None:
     experiment = EXPERIMENTS["noise-memory"]
     noise = str(noise_memory(tmp_path))
     plan = Plan.checked(
         "balls", f"em-ptdm,em-ptdm[prior={noise}]", tasks=(0, 1), budget=2, prior="digits"
     )
-    results = run_bench(plan, tmp_path / "out", engine=here)
+    results = run_bench(plan, tmp_path / "out", executor=here)
     made = digest(experiment, {"balls": results}, quick=True)
     text = page({experiment.name: made}, {})
     assert f"Memory `digits` has seen {read_card('digits').seen}." in text

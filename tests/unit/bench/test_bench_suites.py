@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from engram import InputError
-from engram.bench.runner import Engine, LocalEngine, Plan, run_bench
+from engram.bench.runner import Executor, LocalExecutor, Plan, run_bench
 from engram.bench.suites import SUITES, data_card, get_suite
 from engram.bench.units import run_unit
 from engram.tasks.sets import TaskSet
@@ -41,17 +41,17 @@ def test_a_suite_runs_and_goes_on(
     suite: str,
     data_files: dict[str, Path],
     tmp_path: Path,
-    here: Engine,
+    here: Executor,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    engine = LocalEngine(1) if suite == "overhead" else here
+    executor = LocalExecutor(1) if suite == "overhead" else here
     data = [Path(data_files[suite].name)] if suite in data_files else []
     plan = Plan.checked(
         suite, "random", tasks=(0, 2), budget=5, settings=SETTINGS[suite], data=data
     )
     assert all(os.path.isabs(path) for unit in plan.units() for path in unit.data)
-    results = run_bench(plan, Path("out"), engine=engine)
+    results = run_bench(plan, Path("out"), executor=executor)
     assert results["complete"]
     options = results["options"]
     assert options["settings"] == SETTINGS[suite]
@@ -60,16 +60,18 @@ def test_a_suite_runs_and_goes_on(
     assert [entry["file"] for entry in options["data"]][: len(data)] == [str(p) for p in data]
     assert str(tmp_path) not in Path("out/results.json").read_text()
     assert str(tmp_path) not in Path("out/journal.jsonl").read_text()
-    again = run_bench(plan, Path("out"), engine=engine)
+    again = run_bench(plan, Path("out"), executor=executor)
     assert again["rows"] == json.loads(json.dumps(results["rows"]))
 
 
-def test_other_data_are_refused(data_files: dict[str, Path], tmp_path: Path, here: Engine) -> None:
+def test_other_data_are_refused(
+    data_files: dict[str, Path], tmp_path: Path, here: Executor
+) -> None:
     def run() -> None:
         plan = Plan.checked(
             "tumour", "random", tasks=(0, 1), budget=2, settings={"size": 16}, data=[path]
         )
-        run_bench(plan, tmp_path / "out", engine=here)
+        run_bench(plan, tmp_path / "out", executor=here)
 
     path = tmp_path / "mine.npz"
     shutil.copy(data_files["tumour"], path)

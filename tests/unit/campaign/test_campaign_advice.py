@@ -21,7 +21,7 @@ from engram.campaign.prospect import (
     prospect,
     share_of,
 )
-from engram.campaign.remaining import Evidence, distribution, quantiles, summary
+from engram.campaign.remaining import SearchSoFar, distribution, quantiles, summary
 from engram.grid import Grid
 
 GRID = Grid(12, 12)
@@ -34,7 +34,7 @@ def _search(hits, seed=0, chances=None):
     searchable[cells] = False
     p = rng.random(GRID.n_cells) if chances is None else chances
     forecast = np.full(len(hits), 0.2)
-    return Evidence(GRID, searchable, cells, np.array(hits, float), forecast, p)
+    return SearchSoFar(GRID, searchable, cells, np.array(hits, float), forecast, p)
 
 
 @given(st.lists(st.booleans(), max_size=40), st.integers(0, 99), st.booleans())

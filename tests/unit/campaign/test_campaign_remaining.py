@@ -19,7 +19,7 @@ from engram.campaign.kriging import (
     TRUST,
     moments,
 )
-from engram.campaign.remaining import Evidence, distribution, log_beta_binomial, remaining
+from engram.campaign.remaining import SearchSoFar, distribution, log_beta_binomial, remaining
 from engram.grid import Grid
 from engram.observation import Observation
 from engram.policies.base import log_likelihood
@@ -36,7 +36,7 @@ def _seen(cells, hits, probability=None, forecast=None):
     rate = np.full(GRID.n_cells, (hits.sum() + 1) / (len(hits) + 2))
     searchable = ALL.copy()
     searchable[cells] = False
-    return Evidence(
+    return SearchSoFar(
         GRID,
         searchable,
         cells,

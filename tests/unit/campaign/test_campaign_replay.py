@@ -71,10 +71,10 @@ def test_opening_does_not_replay_what_artifacts_hold(create, reopen, learner):
     expected = [p.cell for p in campaign.peek(3)]
     again = reopen()
     assert [p.cell for p in again.peek(3)] == expected
-    assert again.engine.replayed == 0
+    assert again.keeper.replayed == 0
     again.tell((7, 7), 1.0)
     again.peek(1)
-    assert again.engine.replayed == 1
+    assert again.keeper.replayed == 1
 
 
 def test_a_correction_replays_only_what_lies_behind_it(create, reopen, learner):
@@ -86,7 +86,7 @@ def test_a_correction_replays_only_what_lies_behind_it(create, reopen, learner):
     again = reopen()
     again.correct((1, 4), outcome=0.25)  # the 13th measurement
     again.peek(1)
-    assert again.engine.replayed == 20
+    assert again.keeper.replayed == 20
     fresh = Campaign(again.storage, again.row, artifacts=False)
     assert [p.cell for p in fresh.peek(5)] == [p.cell for p in again.peek(5)]
 
@@ -114,11 +114,11 @@ def test_damaged_artifacts_are_rebuilt_from_the_log(create, reopen, learner, har
             path.unlink()
     again = reopen()
     assert [(p.cell, p.terms) for p in again.peek(4)] == expected
-    assert again.engine.replayed == 12
+    assert again.keeper.replayed == 12
     assert reopen().peek(1)
     last = reopen()
     last.peek(1)
-    assert last.engine.replayed == 0  # written again
+    assert last.keeper.replayed == 0  # written again
 
 
 def _key(number):
@@ -224,7 +224,7 @@ def test_a_memory_that_changed_is_refused(create, reopen, monkeypatch):
     from engram.policies import POLICIES, PolicySpec
 
     monkeypatch.setitem(POLICIES, "learner", PolicySpec("learner_policy", "Learner", "", True))
-    from engram.campaign.engine import load_prior
+    from engram.campaign.keeper import load_prior
     from engram.errors import InputError
     from engram.grid import Grid
 

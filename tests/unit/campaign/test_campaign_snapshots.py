@@ -157,7 +157,7 @@ def test_the_log_is_folded_in_linear_time():
 
 
 def test_status_takes_no_artifact_away_from_ask(create, reopen, learner, monkeypatch):
-    monkeypatch.setattr("engram.campaign.engine.SAVE_EVERY", 3)
+    monkeypatch.setattr("engram.campaign.keeper.SAVE_EVERY", 3)
     campaign = create(policy=learner, budget=60)
     for i in range(36):
         campaign.tell((i // 8, i % 8), float(i % 7 == 0))
@@ -165,7 +165,7 @@ def test_status_takes_no_artifact_away_from_ask(create, reopen, learner, monkeyp
     status(reopen())
     again = reopen()
     again.ask(1)
-    assert again.engine.replayed == 0
+    assert again.keeper.replayed == 0
 
 
 def test_the_spatial_model_forecasts_as_policy_gp_does():

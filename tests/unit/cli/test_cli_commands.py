@@ -176,6 +176,13 @@ def test_bench_run_and_report(tmp_path: Path, capfd: Captured) -> None:
     assert run("bench report runs --json") == 0
     summary = json.loads(capfd.readouterr().out)
     assert summary["policies"] == printed["summary"]["policies"]
+    assert "unfinished" not in Path("runs/table.md").read_text()
+    part = {**printed, "rows": printed["rows"][:3], "units": {"done": 3, "all": 4}}
+    Path("part").mkdir()
+    Path("part/results.json").write_text(json.dumps({**part, "complete": False}))
+    assert run("bench report part") == 0
+    assert "unfinished: 3 of 4 units" in capfd.readouterr().out
+    assert "unfinished: 3 of 4 units" in Path("part/table.md").read_text()
     assert run(command, "--seeds", "2") == 2
     assert "seeds was 1 and is 2 now" in capfd.readouterr().err
     assert run(command, "--seeds", "2", "--fresh", "--json") == 0

@@ -139,7 +139,7 @@ BAD = {
     ),
     "bench with an unknown engine": (
         "bench run balls --policies random --engine nope",
-        "unknown engine",
+        "unknown executor",
     ),
     "bench with a strange option": (
         "bench run balls --policies em-ptdm[frontier=far] --tasks 0:1",
@@ -195,7 +195,7 @@ BAD = {
     "bench of places that are not sure": (f"{LYNX} --max-uncertainty 10", "--column uncertainty"),
     "bench with an address for local": (
         "bench run balls --policies random --address auto",
-        "choose --engine ray",
+        "choose --executor ray",
     ),
     "report of nothing": ("bench report absent", "no results at absent"),
     "report of a text file": ("bench report file", "not valid JSON"),

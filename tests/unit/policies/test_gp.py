@@ -7,13 +7,13 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 
 from engram import Grid, InputError, Observation, simulate
+from engram.expected_finds import expected_finds
 from engram.policies.gp import GaussianProcess
 from engram.spatial import (
     MEAN,
     MEAN_SD,
     Hyperparameters,
     SpatialModel,
-    expected_finds,
     last_refit,
 )
 from engram.tasks.balls import ball_task

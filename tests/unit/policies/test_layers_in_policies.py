@@ -11,6 +11,7 @@ from engram.observation import Observations
 from engram.policies.base import Policy
 from engram.policies.emptdm import EmPtdm
 from engram.policies.imagination import DrawPlan
+from engram.policies.ranking import Foraging
 from engram.policies.spec import PolicyChoice
 from engram.testing import tiny_memory
 
@@ -59,6 +60,20 @@ def test_no_layers_is_the_engine_of_before(memory: PermanentMemory) -> None:
     assert without.layered() is None
     assert len(without.memory.transient.initial) == 12
     assert set(without.current().weights) == {"memory", "process"}
+
+
+def test_doubt_counts_as_far_as_layers_do_not_lead(memory: PermanentMemory) -> None:
+    told = engine(memory, {"v": VALUES})
+    assert isinstance(told, EmPtdm)
+    mixed, usual = told.believed().beliefs.mixed, told.settings.explore
+    leads = mixed.weights[told.mixes.index("layers")]
+    assert 0.5 < leads < 1
+    rule = told._rule(mixed)
+    assert isinstance(rule, Foraging)
+    assert rule.explore == pytest.approx((1 - leads) * usual)
+    plain = engine(memory)
+    assert isinstance(plain, EmPtdm)
+    assert plain._rule(plain.believed().beliefs.mixed) is plain.ranker
 
 
 def test_a_search_goes_on_from_its_state(memory: PermanentMemory) -> None:

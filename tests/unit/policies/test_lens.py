@@ -78,7 +78,7 @@ def test_pictures_have_the_shape_and_range_of_the_area(layers: LayerSet) -> None
     assert layers.shows == ("target" if layers == ("presence",) else "content")
 
 
-@pytest.mark.parametrize("name", ["em-ptdm", "diffatd", "greedy", "auto"])
+@pytest.mark.parametrize("name", ["em-ptdm", "diffatd", "greedy"])
 @pytest.mark.parametrize("layers", [(), PHOTO])
 def test_colour_areas_are_searched(name: str, layers: tuple[str, ...]) -> None:
     task = colour_task()

@@ -17,7 +17,7 @@ from engram.memory.denoiser import CosineSchedule, Estimate, Known
 from engram.memory.permanent import PermanentMemory
 from engram.observation import Observations
 from engram.policies.emptdm import EmPtdm
-from engram.policies.imagination import evidence_of
+from engram.policies.imagination import measurements_of
 from engram.policies.local.memory import LocalMemory
 from engram.policies.local.rings import Rings
 from engram.policies.outcome_h import OutcomeTransform
@@ -75,7 +75,7 @@ def test_windows_of_a_local_memory_say_what_the_whole_would_say() -> None:
     observations = Observations(GRID, seen)
     whole = expected_image(
         Spreading(),
-        evidence_of(observations),
+        measurements_of(observations),
         np.zeros(GRID.n_cells, bool),
         GRID,
         1,  # type: ignore[arg-type]
@@ -93,15 +93,15 @@ def test_windows_are_computed_once_and_again_where_something_was_measured() -> N
     memory = own.memory
     assert isinstance(memory, LocalMemory)
     own.suggest()
-    assert memory.frozen.evaluations == 8 / 16  # all empty windows are one
+    assert memory.frozen.evaluations == 4 / 16  # all empty windows are one
     own.observe(Observation.checked(GRID, (40, 33), 1.0, 1.0))
     own.suggest()
-    assert memory.frozen.evaluations == (1 + 4) * 8 / 16
+    assert memory.frozen.evaluations == (1 + 4) * 4 / 16
     own.suggest(3)
-    assert memory.frozen.evaluations == (1 + 4) * 8 / 16
+    assert memory.frozen.evaluations == (1 + 4) * 4 / 16
     own.observe(Observation.checked(GRID, (0, 0), 0.0, 0.0))
     own.suggest()
-    assert memory.frozen.evaluations == (1 + 4 + 1) * 8 / 16
+    assert memory.frozen.evaluations == (1 + 4 + 1) * 4 / 16
     assert set(memory.windows.means) == {
         *memory.windows.tiling.near((40, 33)),
         *memory.windows.tiling.near((0, 0)),
@@ -141,7 +141,7 @@ def test_a_restored_search_goes_on_without_computing_windows_again() -> None:
     assert [p.cell for p in other.suggest(3)] == [p.cell for p in own.suggest(3)]
     memory = other.memory
     late = set(memory.windows.tiling.near(seen[-1].cell))  # type: ignore[attr-defined]
-    assert memory.evaluations == (1 + len(late)) * 8 / 16
+    assert memory.evaluations == (1 + len(late)) * 4 / 16
     for got, want in zip(beliefs(other), beliefs(own), strict=True):
         np.testing.assert_array_equal(got, want)
 

@@ -9,6 +9,7 @@ import pytest
 
 from engram import Grid, Observation, make_policy
 from engram.blocks import Field
+from engram.expected_finds import expected_finds
 from engram.observation import Observations
 from engram.policies.local import lookahead
 from engram.policies.local import process as local
@@ -17,7 +18,7 @@ from engram.policies.local.process import LocalProcess, due
 from engram.policies.process import ProcessForecaster
 from engram.policies.ranking import Progress
 from engram.policies.spread import spread_blocks
-from engram.spatial import SpatialModel, expected_finds
+from engram.spatial import SpatialModel
 
 GRID = Grid(96, 80)
 

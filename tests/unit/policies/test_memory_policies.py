@@ -12,6 +12,7 @@ from engram.pacing import UpdateSchedule
 from engram.policies.base import Policy
 from engram.policies.emptdm import EmPtdm
 from engram.policies.imagination import DrawPlan
+from engram.policies.papersearch import PaperSearch
 from engram.testing import tiny_memory
 
 FEW = DrawPlan(particles=4, steps=2, refresh_steps=1)
@@ -61,7 +62,7 @@ def test_measured_cells_are_reproduced(memory: PermanentMemory) -> None:
 
 
 @pytest.mark.parametrize("rollback", [False, True])
-@pytest.mark.parametrize("lesson", ["posterior", "measured", "joint", "prequential"])
+@pytest.mark.parametrize("lesson", ["posterior", "measured", "joint", "prequential", "hindsight"])
 def test_the_paper_preset_adapts_h_and_notes_it(
     memory: PermanentMemory, lesson: str, rollback: bool
 ) -> None:
@@ -84,6 +85,16 @@ def test_the_paper_preset_adapts_h_and_notes_it(
     draws = 20 + (14 if rollback else 0)  # from the first update on, with h and without
     back_and_forth, lessons = draws * 3 * 2 * 4 / 16, 3 * 3 * 4 / 16
     assert trace.evaluations == pytest.approx(back_and_forth + lessons)
+
+
+@pytest.mark.parametrize(("told", "guidance"), [(True, "amortised"), (False, "mmps")])
+def test_the_paper_preset_guides_a_memory_that_cannot_be_told(told: bool, guidance: str) -> None:
+    memory, task = tiny_memory(conditioned=told), _small_task()
+    for name in ("em-ptdm", "diffatd", "greedy"):
+        policy = make_policy(name, task.grid, 5, memory=memory, preset="paper")
+        assert isinstance(policy, PaperSearch)
+        assert policy.settings.draws.guidance == guidance
+    policy.suggest()
 
 
 def test_default_updates_never_accept_a_fall(memory: PermanentMemory) -> None:
@@ -136,6 +147,7 @@ def test_rectangular_areas_and_blocks(memory: PermanentMemory) -> None:
         ("default", {"frontier": 1.5}, "frontier=1.5"),
         ("default", {"every": 2.5}, "every=2.5: give a whole number"),
         ("paper", {"a": "much"}, "a='much': give a number"),
+        ("paper", {"imagined": 1.5}, "imagined=1.5: give a weight between 0 and 1"),
     ],
 )
 def test_unknown_options_are_named(

@@ -13,7 +13,7 @@ from engram.policies.base import View
 from engram.policies.random import RandomSearch
 from engram.report import write_report
 from engram.scores import Scores, Terms
-from engram.simulate import Snapshot, Trace, simulate
+from engram.simulation import Snapshot, Trace, simulate
 from engram.tasks.balls import ball_task
 from engram.tasks.base import Task
 

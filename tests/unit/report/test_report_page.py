@@ -17,7 +17,7 @@ from engram.errors import InputError
 from engram.grid import Grid
 from engram.report import animation, draw_search, write_report
 from engram.report.summary import entries_of
-from engram.simulate import Trace
+from engram.simulation import Trace
 from engram.tasks.balls import ball_task
 from engram.tasks.base import Task
 

@@ -15,7 +15,7 @@ from engram.report.summary import (
     result_of,
     stages,
 )
-from engram.simulate import Snapshot, Trace
+from engram.simulation import Snapshot, Trace
 from engram.tasks.balls import ball_task
 from engram.tasks.base import Task
 

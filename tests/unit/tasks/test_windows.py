@@ -41,11 +41,20 @@ def test_a_window_is_a_part_of_the_area_with_its_layers(area: Path) -> None:
     assert tasks.task(3).facts == window_tasks(area, "gold", cell=4, spare=4).task(3).facts
 
 
+def test_what_is_expected_of_a_layer_is_told_with_it(area: Path) -> None:
+    tasks = window_tasks(area, "gold", "rock:more; slope:less")
+    layers = tasks.task(0).layers
+    assert layers is not None
+    assert {layer.name: layer.expected for layer in layers} == {"rock": "more", "slope": "less"}
+    assert tasks.options["layers"] == ["rock:more", "slope:less"]
+
+
 @pytest.mark.parametrize(
     ("target", "layers", "options", "words"),
     [
         ("lead", "", {}, "no array 'lead'"),
         ("gold", "rock;tin", {}, "no array 'tin'"),
+        ("gold", "rock:much", {}, "say more, less or nothing"),
         ("gold", "bad", {}, r"'bad' has shape \(2, 2\), 'gold' \(26, 30\)"),
         ("gold", "", {"cell": 20}, "fewer than 2x2 cells"),
         ("gold", "", {"spare": -1}, "spare=-1"),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from engram.blocks import Array, field_of
 from engram.memory.denoiser import Denoiser
 from engram.observation import Observations
-from engram.policies.imagination import evidence_of
+from engram.policies.imagination import measurements_of
 from engram.policies.local.memory import LocalMemory, LocalMemoryBelief
 from engram.policies.remembering import MemoryBelief
 from engram.scores import Terms, paper_scores
@@ -57,7 +57,7 @@ class WindowImagined:
         seen = Observations(windows.window, inside, self.detection)
         return imagination.sampler.draw(
             self._denoiser(rows, cols),
-            evidence_of(seen),
+            measurements_of(seen),
             imagination.plan.particles,
             seed=self.seed,
             path=(self.at, number),

@@ -24,10 +24,13 @@ from engram.policies.forecast import Array
 from engram.policies.local.blending import Blending
 from engram.policies.local.told import Told
 from engram.policies.remembering import expected_image
-from engram.posterior import Evidence
+from engram.posterior import Measured
 from engram.tiling import Tiling
 
 Image = NDArray[np.float32]
+
+VIEWS = 4
+"""Views averaged in a window, the four turns, at most: every cell has several windows as well."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +44,9 @@ class Sight:
     unsure: NDArray[np.bool_]
 
     @property
-    def evidence(self) -> Evidence:
+    def measured(self) -> Measured:
         values, mask, noise = (torch.from_numpy(a) for a in (self.values, self.mask, self.noise))
-        return Evidence((values * mask)[None], mask[None, None], noise[None, None])
+        return Measured((values * mask)[None], mask[None, None], noise[None, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +58,7 @@ class Seeing:
     views: int
 
     def __call__(self, sight: Sight) -> Image:
-        found = expected_image(self.denoiser, sight.evidence, sight.unsure, self.grid, self.views)
+        found = expected_image(self.denoiser, sight.measured, sight.unsure, self.grid, self.views)
         return np.asarray(found[0].numpy(), np.float32)
 
 
@@ -82,7 +85,7 @@ class WindowMeans:
         self.blending = Blending(layout, self.tiling)
         shape = (self.tiling.rows.size, self.tiling.cols.size)
         self.window = Grid(*shape, grid.channels, range=grid.range)
-        self.see = Seeing(denoiser, self.window, views)
+        self.see = Seeing(denoiser, self.window, min(views, VIEWS))
         self.compute: Computing = in_turn
         self.means: dict[int, Array] = {}
         self._blank: Array | None = None

@@ -13,18 +13,18 @@ from engram.campaign.beliefs import state_at
 from engram.campaign.model import iso
 from engram.campaign.status import overview_line
 from engram.errors import EngramError, InputError
-from engram.server import schemas
 from engram.server.access import TheCaller, TheVisit, needs
 from engram.server.context import Context, IfNoneMatch, TheContext, not_modified
 from engram.server.desk import Moment, moment_of
 from engram.server.people import Caller
 from engram.server.roles import EVERYWHERE
 from engram.server.routing import router
+from engram.server.schemas import answers, requests
 
 campaigns = router("/campaigns", ["campaigns"])
 
 
-@campaigns.get("", response_model=schemas.Campaigns, **needs("anybody"))
+@campaigns.get("", response_model=answers.Campaigns, **needs("anybody"))
 async def list_campaigns(caller: TheCaller, context: TheContext) -> Any:
     """The campaigns you have a part in."""
     lines = []
@@ -40,10 +40,10 @@ async def list_campaigns(caller: TheCaller, context: TheContext) -> Any:
 
 
 @campaigns.post(
-    "", response_model=schemas.CampaignFacts, status_code=201, **needs("server planner")
+    "", response_model=answers.CampaignFacts, status_code=201, **needs("server planner")
 )
 async def create(
-    caller: TheCaller, context: TheContext, body: schemas.Create, response: Response
+    caller: TheCaller, context: TheContext, body: requests.Create, response: Response
 ) -> Any:
     """Create a campaign; you own it."""
     if (body.size is None) == (body.area is None):
@@ -58,7 +58,7 @@ async def create(
 async def made_of(
     context: Context,
     caller: Caller,
-    body: schemas.Create,
+    body: requests.Create,
     area: dict[str, Any] | None,
     blob: bytes,
     response: Response,
@@ -90,7 +90,7 @@ def address_of(name: str, uid: str) -> str:
 one = router("/campaigns/{name}", ["campaigns"])
 
 
-@one.get("", response_model=schemas.CampaignFacts, **needs("viewer"))
+@one.get("", response_model=answers.CampaignFacts, **needs("viewer"))
 async def facts(
     visit: TheVisit, context: TheContext, response: Response, if_none_match: IfNoneMatch = None
 ) -> Any:
@@ -128,6 +128,9 @@ def _facts(campaign: Campaign, role: str, crew: str) -> dict[str, Any]:
         "budget": state.budget,
         **{name: getattr(spec, name) for name in (*names, "travel", "stop_yield")},
         "crews": {who: list(start) for who, start in spec.crews.items()},
+        "detection": spec.detection.to_dict(),
+        "layers": [] if spec.layers is None else list(spec.layers.names),
+        "belief": spec.layers is not None and spec.layers.belief is not None,
         "role": role,
         "crew": crew,
         "seq": state.seq,
@@ -140,7 +143,7 @@ At = Annotated[
 ]
 
 
-@one.get("/cells", response_model=schemas.CellsInForce, **needs("viewer"))
+@one.get("/cells", response_model=answers.CellsInForce, **needs("viewer"))
 async def cells(
     visit: TheVisit,
     context: TheContext,
@@ -181,8 +184,10 @@ def _cells(campaign: Campaign, seq: int | None) -> dict[str, Any]:
                 "at": m.at,
                 "seq": m.seq,
                 "query": m.query,
+                "visits": len(state.visits_of(index)),
+                "settled": state.is_settled(index),
             }
-            for m in state.measurements.values()
+            for index, m in state.measurements.items()
         ],
         "out": [q.to_dict(at) for q in state.out(at)],
         "waiting": [

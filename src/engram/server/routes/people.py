@@ -8,13 +8,13 @@ from typing import Annotated, Any
 from fastapi import Path, Request, Response
 
 from engram.errors import NotFoundError
-from engram.server import schemas
 from engram.server.access import TheCaller, TheVisit, Visit, check_origin, needs
 from engram.server.context import Context, TheContext
 from engram.server.people import LIFETIME, Account, Caller
 from engram.server.problems import ProblemError
 from engram.server.roles import EVERYWHERE, at_least
 from engram.server.routing import router
+from engram.server.schemas import people as schemas
 
 people = router(tags=["people"])
 Name = Annotated[str, Path(min_length=1, max_length=100)]

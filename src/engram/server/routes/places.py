@@ -11,16 +11,17 @@ from pydantic import ValidationError
 
 from engram.campaign import Campaign
 from engram.campaign.export import cells_of, line_of
+from engram.campaign.model import Measurement
 from engram.campaign.state import State
 from engram.errors import InputError, shown
 from engram.grid import Cell
-from engram.server import schemas
 from engram.server.access import TheCaller, TheVisit, needs
 from engram.server.context import IfNoneMatch, TheContext, not_modified
 from engram.server.problems import ProblemError
 from engram.server.routes.campaigns import made_of
 from engram.server.routes.work import suffix_of
 from engram.server.routing import router
+from engram.server.schemas import answers, requests
 from engram.server.strict_json import parse
 
 AREAS = (".geojson", ".json", ".gpkg", ".kml", ".zip", ".tif", ".tiff")
@@ -37,7 +38,7 @@ def _area(name: str, cell_size: str, crs: str) -> dict[str, Any]:
     return {"suffix": suffix, "cell_size": cell_size, "crs": crs}
 
 
-@areas.post("/preview", response_model=schemas.Preview, **needs("server planner"))
+@areas.post("/preview", response_model=answers.Preview, **needs("server planner"))
 async def preview(
     context: TheContext,
     file: Annotated[UploadFile, File(description="Polygons, a raster, or a mask of pixels.")],
@@ -52,8 +53,8 @@ async def preview(
     return facts
 
 
-@areas.post("/drawn", response_model=schemas.Preview, **needs("server planner"))
-async def drawn(context: TheContext, body: schemas.Drawn) -> Any:
+@areas.post("/drawn", response_model=answers.Preview, **needs("server planner"))
+async def drawn(context: TheContext, body: requests.Drawn) -> Any:
     """What a drawn area would be cut into."""
     area = {"suffix": ".geojson", "cell_size": body.cell_size, "crs": body.crs}
     raw = json.dumps(body.geojson).encode()
@@ -63,7 +64,7 @@ async def drawn(context: TheContext, body: schemas.Drawn) -> Any:
 
 @areas.post(
     "/campaigns",
-    response_model=schemas.CampaignFacts,
+    response_model=answers.CampaignFacts,
     status_code=201,
     **needs("server planner"),
 )
@@ -80,7 +81,7 @@ async def create_of_file(
 ) -> Any:
     """Create a campaign of an uploaded area; you own it."""
     try:
-        body = schemas.Create.model_validate(parse(terms.encode()))
+        body = requests.Create.model_validate(parse(terms.encode()))
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
@@ -97,14 +98,14 @@ places = router("/campaigns/{name}", ["places"])
 Index = Annotated[int, Path(ge=0, le=2**31 - 1)]
 
 
-@places.get("/place", response_model=schemas.PlaceFacts, **needs("viewer"))
+@places.get("/place", response_model=answers.PlaceFacts, **needs("viewer"))
 async def place(visit: TheVisit, context: TheContext) -> Any:
     """Where the cells lie on Earth."""
     facts, _ = await context.computed(visit, "place", "place")
     return facts
 
 
-@places.get("/tours", response_model=schemas.Tours, **needs("viewer"))
+@places.get("/tours", response_model=answers.Tours, **needs("viewer"))
 async def tours(visit: TheVisit, context: TheContext) -> Any:
     """Tours of crews with a cell that is still out."""
     moment = await context.desk.moment(visit.row.name)
@@ -112,7 +113,7 @@ async def tours(visit: TheVisit, context: TheContext) -> Any:
     return facts
 
 
-@places.get("/cells/{row}/{col}", response_model=schemas.CellHistory, **needs("viewer"))
+@places.get("/cells/{row}/{col}", response_model=answers.CellHistory, **needs("viewer"))
 async def one_cell(visit: TheVisit, context: TheContext, row: Index, col: Index) -> Any:
     """The story of one cell: every event about it, with notes and photos, and its queries."""
     cell = (row, col)
@@ -123,6 +124,7 @@ async def one_cell(visit: TheVisit, context: TheContext, row: Index, col: Index)
         return {
             "cell": list(cell),
             "state": _state_of(state, cell, at),
+            "visits": [_visit_of(told) for told in state.visits_of(state.grid.index(cell))],
             "queries": [query.to_dict(at) for query in state.queries_of(cell)],
             "head": state.hash,
         }
@@ -137,7 +139,7 @@ async def one_cell(visit: TheVisit, context: TheContext, row: Index, col: Index)
                 if list(cell) in cells_of(event):
                     items = event.payload.get("items", ())
                     mine = [i for i in items if i.get("cell") == list(cell)]
-                    facts = mine[0].get("facts", {}) if mine else {}
+                    facts: dict[str, Any] = next((i["facts"] for i in mine if "facts" in i), {})
                     lines.append({**line_of(event).to_dict(), "facts": facts})
         return lines
 
@@ -146,16 +148,31 @@ async def one_cell(visit: TheVisit, context: TheContext, row: Index, col: Index)
 
 def _state_of(state: State, cell: Cell, at: float) -> str:
     index = state.grid.index(cell)
-    if index in state.measurements:
+    if state.is_settled(index):
         return "measured"
     if state.is_closed(index):
         return "closed"
     if cell in state.pending(at):
         return "out"
-    return "waiting" if index in state.waits(at) else "open"
+    if index in state.waits(at):
+        return "waiting"
+    return "visited" if index in state.measurements else "open"
 
 
-@places.post("/photos", response_model=schemas.Photo, status_code=201, **needs("crew"))
+def _visit_of(told: Measurement) -> dict[str, Any]:
+    seen = told.observation.detection
+    return {
+        "outcome": told.observation.outcome,
+        "by": told.who,
+        "at": told.at,
+        "seq": told.seq,
+        "query": told.query,
+        "detection": None if seen is None else seen.chance,
+        "false_alarm": None if seen is None else seen.false_alarm,
+    }
+
+
+@places.post("/photos", response_model=answers.Photo, status_code=201, **needs("crew"))
 async def add_photo(
     visit: TheVisit,
     context: TheContext,
@@ -186,14 +203,14 @@ async def photo(
     return Response(data, media_type="image/jpeg", headers=headers)
 
 
-@places.get("/page", response_model=schemas.PageSettings, **needs("viewer"))
+@places.get("/page", response_model=answers.PageSettings, **needs("viewer"))
 async def page_settings(visit: TheVisit, context: TheContext) -> Any:
     """What the page of the campaign shows beside it."""
     return await context.desk.run(context.page_settings.get, visit.row.uid)
 
 
-@places.put("/page", response_model=schemas.PageSettings, **needs("owner"))
-async def set_page(visit: TheVisit, context: TheContext, body: schemas.PageSettings) -> Any:
+@places.put("/page", response_model=answers.PageSettings, **needs("owner"))
+async def set_page(visit: TheVisit, context: TheContext, body: answers.PageSettings) -> Any:
     """Say what the page of the campaign shows beside it."""
     if body.tiles:
         parts = urlsplit(body.tiles)

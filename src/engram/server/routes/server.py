@@ -6,16 +6,16 @@ import time
 from typing import Any
 
 from engram._version import __version__
-from engram.server import schemas
 from engram.server.access import needs
 from engram.server.context import TheContext
 from engram.server.loop_watch import resident
 from engram.server.routing import router
+from engram.server.schemas import answers
 
 server = router("/server", ["server"])
 
 
-@server.get("", response_model=schemas.ServerFacts, **needs("server owner"))
+@server.get("", response_model=answers.ServerFacts, **needs("server owner"))
 async def facts(context: TheContext) -> Any:
     """Version, memory, listeners, and how long the event loop was away at most."""
     pids = context.workers.pids()

@@ -11,7 +11,6 @@ from fastapi.responses import StreamingResponse
 from engram.campaign import Campaign, in_words
 from engram.campaign.export import line_of
 from engram.errors import InputError, NotFoundError
-from engram.server import schemas
 from engram.server.access import TheVisit, Visit, needs
 from engram.server.context import Context, IfNoneMatch, TheContext, not_modified
 from engram.server.desk import Moment
@@ -19,6 +18,7 @@ from engram.server.pictures import TILE, coloured, tile
 from engram.server.problems import ProblemError
 from engram.server.routes.campaigns import At
 from engram.server.routing import router
+from engram.server.schemas import answers
 
 views = router("/campaigns/{name}", ["views"])
 
@@ -40,7 +40,12 @@ DECIDED = {"probability", "doubt", "total"}
 Number = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
-@views.get("/status", response_model=schemas.Status, **needs("viewer"))
+@views.get(
+    "/status",
+    response_model=answers.Status,
+    response_model_exclude_unset=True,
+    **needs("viewer"),
+)
 async def status(
     visit: TheVisit,
     context: TheContext,
@@ -62,7 +67,7 @@ def _etag(head: str, moment: Moment) -> str:
     return moment.etag if head == moment.hash else f'"{head}"'
 
 
-@views.get("/peek", response_model=schemas.Suggestions, **needs("viewer"))
+@views.get("/peek", response_model=answers.Suggestions, **needs("viewer"))
 async def peek(
     visit: TheVisit,
     context: TheContext,
@@ -85,7 +90,7 @@ async def peek(
     return facts
 
 
-@views.get("/queries/{query}", response_model=schemas.Explanation, **needs("viewer"))
+@views.get("/queries/{query}", response_model=answers.Explanation, **needs("viewer"))
 async def explain(visit: TheVisit, context: TheContext, query: Number) -> Any:
     """Why a cell was suggested, as it was kept then, with small maps around it."""
 
@@ -108,7 +113,7 @@ async def picture(visit: TheVisit, context: TheContext, query: Number) -> Respon
     return Response(png, media_type="image/png")
 
 
-@views.get("/history", response_model=schemas.History, **needs("viewer"))
+@views.get("/history", response_model=answers.History, **needs("viewer"))
 async def history(
     visit: TheVisit,
     context: TheContext,
@@ -169,7 +174,7 @@ async def events(
     )
 
 
-@views.post("/verify", response_model=schemas.Verification, **needs("viewer"))
+@views.post("/verify", response_model=answers.Verification, **needs("viewer"))
 async def verify(visit: TheVisit, context: TheContext) -> Any:
     """Replay the whole log: does every suggestion come out again?"""
     moment = await context.desk.moment(visit.row.name)
@@ -177,7 +182,7 @@ async def verify(visit: TheVisit, context: TheContext) -> Any:
     return facts
 
 
-@views.get("/curves", response_model=schemas.Curves, **needs("viewer"))
+@views.get("/curves", response_model=answers.Curves, **needs("viewer"))
 async def curves(
     visit: TheVisit,
     context: TheContext,
@@ -215,7 +220,7 @@ async def _beliefs(
     return facts, np.frombuffer(raw, "<f4").reshape(shape)
 
 
-@views.get("/beliefs", response_model=schemas.Layers, **needs("viewer"))
+@views.get("/beliefs", response_model=answers.Layers, **needs("viewer"))
 async def beliefs(
     visit: TheVisit,
     context: TheContext,

@@ -12,7 +12,6 @@ from engram.campaign import Campaign
 from engram.campaign.files import content_from_values, default_content
 from engram.errors import InputError, shown
 from engram.observation import Observation
-from engram.server import schemas
 from engram.server.access import TheVisit, Visit, needs
 from engram.server.context import (
     Context,
@@ -24,6 +23,7 @@ from engram.server.context import (
     one_key,
 )
 from engram.server.routing import router
+from engram.server.schemas import answers, requests
 
 FILES = (".csv", ".tsv", ".txt", ".json", ".npz", ".gpx", ".geojson")
 
@@ -51,11 +51,11 @@ async def record(
     return answer
 
 
-@work.post("/ask", response_model=schemas.Queries, **needs("crew"))
+@work.post("/ask", response_model=answers.Queries, **needs("crew"))
 async def ask(
     visit: TheVisit,
     context: TheContext,
-    body: schemas.Ask,
+    body: requests.Ask,
     response: Response,
     if_match: IfMatch = None,
     key: KeyHeader = None,
@@ -80,11 +80,11 @@ async def ask(
     return facts
 
 
-@work.post("/tell", response_model=schemas.Receipt, **needs("crew"))
+@work.post("/tell", response_model=answers.Receipt, **needs("crew"))
 async def tell(
     visit: TheVisit,
     context: TheContext,
-    body: schemas.Tell,
+    body: requests.Tell,
     response: Response,
     if_match: IfMatch = None,
     key: KeyHeader = None,
@@ -100,11 +100,11 @@ async def tell(
     return await record(context, visit, if_match, request, response)
 
 
-@work.post("/tell-many", response_model=schemas.Receipt, **needs("crew"))
+@work.post("/tell-many", response_model=answers.Receipt, **needs("crew"))
 async def tell_many(
     visit: TheVisit,
     context: TheContext,
-    body: schemas.TellMany,
+    body: requests.TellMany,
     response: Response,
     if_match: IfMatch = None,
     key: KeyHeader = None,
@@ -122,7 +122,7 @@ async def tell_many(
     return await record(context, visit, if_match, request, response)
 
 
-@work.post("/tell-file", response_model=schemas.Receipt, **needs("crew"))
+@work.post("/tell-file", response_model=answers.Receipt, **needs("crew"))
 async def tell_file(
     visit: TheVisit,
     context: TheContext,
@@ -133,6 +133,13 @@ async def tell_file(
     crs: Annotated[str, Form(max_length=200)] = "",
     combine: Annotated[Literal["any", "share", "mean"], Form()] = "any",
     fix: Annotated[bool, Form()] = False,
+    detection: Annotated[
+        float | None, Form(gt=0, le=1, description="Of visits that do not say so themselves.")
+    ] = None,
+    false_alarm: Annotated[float | None, Form(ge=0, lt=1)] = None,
+    half_life: Annotated[
+        float | None, Form(gt=0, le=3.2e10, description="Seconds; dated measurements lose half.")
+    ] = None,
     if_match: IfMatch = None,
     key_header: KeyHeader = None,
 ) -> Any:
@@ -148,6 +155,9 @@ async def tell_file(
         crs=crs,
         combine=combine,
         fix=fix,
+        detection=detection,
+        false_alarm=false_alarm,
+        half_life=half_life,
         via=visit.account.name,
         head=expected_head(if_match),
     )
@@ -164,21 +174,21 @@ def suffix_of(name: str, known: tuple[str, ...], what: str) -> str:
     return suffix
 
 
-def _beside(item: schemas.Measurement) -> dict[str, str]:
+def _beside(item: requests.Measurement) -> dict[str, str]:
     """What is kept in the log with a measurement."""
     facts = {"note": item.note, "photo": item.photo or ""}
     return {name: text for name, text in facts.items() if text}
 
 
 async def check_photos(
-    context: Context, visit: Visit, items: Sequence[schemas.Measurement]
+    context: Context, visit: Visit, items: Sequence[requests.Measurement]
 ) -> None:
     """A photo that a measurement names has to be there."""
     for photo in {item.photo for item in items if item.photo}:
         await context.desk.run(context.photos.get, visit.row.uid, photo)
 
 
-def _observation(campaign: Campaign, item: schemas.Measurement, label: str) -> Observation:
+def _observation(campaign: Campaign, item: requests.Measurement, label: str) -> Observation:
     grid = campaign.grid
     try:
         if item.value is None:
@@ -186,16 +196,17 @@ def _observation(campaign: Campaign, item: schemas.Measurement, label: str) -> O
         else:
             content = content_from_values(grid, item.value)
         row, col = item.cell
-        return Observation.checked(grid, (row, col), content, item.outcome, item.noise)
+        seen = campaign.seen_by(item.detection, item.false_alarm)
+        return Observation.checked(grid, (row, col), content, item.outcome, item.noise, seen)
     except InputError as error:
         raise InputError(f"{label}{error}") from error
 
 
-@work.post("/fail", response_model=schemas.Receipt, **needs("crew"))
+@work.post("/fail", response_model=answers.Receipt, **needs("crew"))
 async def fail(
     visit: TheVisit,
     context: TheContext,
-    body: schemas.Fail,
+    body: requests.Fail,
     response: Response,
     if_match: IfMatch = None,
     key: KeyHeader = None,
@@ -212,11 +223,11 @@ async def fail(
     return await record(context, visit, if_match, request, response)
 
 
-@work.post("/correct", response_model=schemas.Receipt, **needs("planner"))
+@work.post("/correct", response_model=answers.Receipt, **needs("planner"))
 async def correct(
     visit: TheVisit,
     context: TheContext,
-    body: schemas.Correct,
+    body: requests.Correct,
     response: Response,
     if_match: IfMatch = None,
     key: KeyHeader = None,
@@ -239,11 +250,11 @@ async def correct(
     return await record(context, visit, if_match, request, response)
 
 
-@work.post("/retract", response_model=schemas.Receipt, **needs("planner"))
+@work.post("/retract", response_model=answers.Receipt, **needs("planner"))
 async def retract(
     visit: TheVisit,
     context: TheContext,
-    body: schemas.Retract,
+    body: requests.Retract,
     response: Response,
     if_match: IfMatch = None,
     key: KeyHeader = None,
@@ -258,11 +269,11 @@ async def retract(
     return await record(context, visit, if_match, request, response)
 
 
-@work.post("/close", response_model=schemas.Receipt, **needs("planner"))
+@work.post("/close", response_model=answers.Receipt, **needs("planner"))
 async def close(
     visit: TheVisit,
     context: TheContext,
-    body: schemas.CellsBody,
+    body: requests.CellsBody,
     response: Response,
     if_match: IfMatch = None,
     key: KeyHeader = None,
@@ -277,11 +288,11 @@ async def close(
     return await record(context, visit, if_match, request, response)
 
 
-@work.post("/open", response_model=schemas.Receipt, **needs("planner"))
+@work.post("/open", response_model=answers.Receipt, **needs("planner"))
 async def open_(
     visit: TheVisit,
     context: TheContext,
-    body: schemas.CellsBody,
+    body: requests.CellsBody,
     response: Response,
     if_match: IfMatch = None,
     key: KeyHeader = None,
@@ -296,11 +307,11 @@ async def open_(
     return await record(context, visit, if_match, request, response)
 
 
-@work.post("/extend", response_model=schemas.Receipt, **needs("planner"))
+@work.post("/extend", response_model=answers.Receipt, **needs("planner"))
 async def extend(
     visit: TheVisit,
     context: TheContext,
-    body: schemas.Extend,
+    body: requests.Extend,
     response: Response,
     if_match: IfMatch = None,
     key: KeyHeader = None,

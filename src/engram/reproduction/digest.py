@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from engram.bench.paper.experiments import Experiment
-from engram.bench.paper.kept import kept_rows
 from engram.bench.tables import interval, labels, paired, paired_by, per_task, summarise, trials
 from engram.bench.units import Row
+from engram.reproduction.experiments import Experiment
+from engram.reproduction.kept import kept_rows
 
 FORMAT = "engram-paper-1"
 DISTANCES = ("forecast", "forecast_targets", "image", "image_targets")

@@ -12,26 +12,26 @@ import numpy as np
 import pytest
 
 from engram import InputError, ball_task, make_policy
-from engram.bench.paper import published
-from engram.bench.paper.catalogue import EXPERIMENTS, chosen
-from engram.bench.paper.digest import digest, rounded, shown_pairs
-from engram.bench.paper.experiments import Experiment, Part
-from engram.bench.paper.figures import VIEWS as DRAWN
-from engram.bench.paper.jobs import Clock, Job, guess, plan_of, prepare
-from engram.bench.paper.kept import as_text, differing
-from engram.bench.paper.memories import noise_memory
-from engram.bench.paper.page import page
-from engram.bench.paper.presets import preset_of
-from engram.bench.paper.published import UPDATED, Published
-from engram.bench.paper.sequence import SequencePlan
-from engram.bench.paper.tables import VIEWS as TABLED
-from engram.bench.paper.tables import rate_table, tables_of
-from engram.bench.paper.verdicts import AGREE, BEYOND, OPPOSITE, SAME, UNSETTLED, verdict, words
 from engram.bench.tables import csv_text, latex
 from engram.bench.units import run_unit
 from engram.experience import posterior_samples
 from engram.memory.library import load_memory
 from engram.pacing import UpdateSchedule
+from engram.reproduction import published
+from engram.reproduction.catalogue import EXPERIMENTS, chosen
+from engram.reproduction.digest import digest, rounded, shown_pairs
+from engram.reproduction.experiments import Experiment, Part
+from engram.reproduction.figures import VIEWS as DRAWN
+from engram.reproduction.jobs import Clock, Job, guess, plan_of, prepare
+from engram.reproduction.kept import as_text, differing
+from engram.reproduction.memories import noise_memory
+from engram.reproduction.page import page
+from engram.reproduction.presets import preset_of
+from engram.reproduction.published import UPDATED, Published
+from engram.reproduction.sequence import SequencePlan
+from engram.reproduction.tables import VIEWS as TABLED
+from engram.reproduction.tables import rate_table, tables_of
+from engram.reproduction.verdicts import AGREE, BEYOND, OPPOSITE, SAME, UNSETTLED, verdict, words
 from engram.testing import tiny_memory
 
 TABLES = [t for t in vars(published).values() if isinstance(t, Published)]

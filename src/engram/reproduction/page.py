@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engram.bench.paper.catalogue import EXPERIMENTS
-from engram.bench.paper.experiments import Experiment
-from engram.bench.paper.jobs import LeftOut
-from engram.bench.paper.presets import preset_of
-from engram.bench.paper.tables import tables_of
-from engram.bench.paper.verdicts import (
+from engram.bench.seen import seen_lines
+from engram.bench.tables import Table, markdown
+from engram.metrics import gap_closed
+from engram.reproduction.catalogue import EXPERIMENTS
+from engram.reproduction.experiments import Experiment
+from engram.reproduction.jobs import LeftOut
+from engram.reproduction.presets import preset_of
+from engram.reproduction.tables import tables_of
+from engram.reproduction.verdicts import (
     ABOVE,
     BEYOND,
     RELATIONS,
@@ -19,9 +22,6 @@ from engram.bench.paper.verdicts import (
     verdict,
     words,
 )
-from engram.bench.seen import seen_lines
-from engram.bench.tables import Table, markdown
-from engram.metrics import gap_closed
 
 INTRODUCTION = """\
 The experiments of the paper (EM-PTDM: active target discovery with a permanent and a transient

@@ -43,12 +43,12 @@ def load_prior(spec: Spec) -> list[PermanentMemory] | None:
     return load_memories(spec.prior)
 
 
-class Engine:
+class PolicyKeeper:
     """Keeps one policy and moves it along with the log.
 
     The policy's state is a function of ``State.policy_keys``; ``replayed`` counts the groups of
     measurements that were taken in by ``observe`` rather than found in memory or artifacts. An
-    engine of the past (``keeps`` False) reads artifacts and writes none: those of now are worth
+    keeper of the past (``keeps`` False) reads artifacts and writes none: those of now are worth
     more.
     """
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engram.bench.paper import published
-from engram.bench.paper.experiments import (
+from engram.reproduction import published
+from engram.reproduction.experiments import (
     BALLS_PRIOR,
     DIGITS,
     FEEDERWATCH,
@@ -15,7 +15,7 @@ from engram.bench.paper.experiments import (
     Experiment,
     Part,
 )
-from engram.bench.paper.published import UPDATED
+from engram.reproduction.published import UPDATED
 
 
 def schedule() -> Experiment:

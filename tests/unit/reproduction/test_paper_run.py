@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from engram.bench.paper import catalogue, page, run
-from engram.bench.paper.experiments import Experiment, Part
-from engram.bench.paper.page import overview
-from engram.bench.paper.published import Published
-from engram.bench.paper.run import read_digests
 from engram.cli.main import main
-from engram.cli.paper import duration
+from engram.reproduction import catalogue, page, run
+from engram.reproduction.command import duration
+from engram.reproduction.experiments import Experiment, Part
+from engram.reproduction.page import overview
+from engram.reproduction.published import Published
+from engram.reproduction.run import read_digests
 
 Captured = pytest.CaptureFixture[str]
 
@@ -141,7 +141,7 @@ def test_faults_are_named(tmp_path: Path, capfd: Captured) -> None:
         (("--only", "toys"), "unknown experiment 'toys'"),
         (("--data-root", str(tmp_path / "x")), "no folder of data"),
         (("--tasks", "0"), "tasks=0"),
-        (("--engine", "abacus"), "unknown engine"),
+        (("--engine", "abacus"), "unknown executor"),
     ):
         assert _paper(tmp_path / "out", *more) == 2
         assert message in capfd.readouterr().err

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from engram.bench.paper.experiments import NOISE, Experiment, Part
-from engram.bench.paper.memories import noise_memory
-from engram.bench.paper.sequence import SequencePlan, SequenceUnit
 from engram.bench.runner import Plan
 from engram.bench.suites import get_suite
 from engram.bench.units import Row, Unit
 from engram.errors import InputError
+from engram.reproduction.experiments import NOISE, Experiment, Part
+from engram.reproduction.memories import noise_memory
+from engram.reproduction.sequence import SequencePlan, SequenceUnit
 
 SECONDS = {"random": 0.002, "spread": 0.01, "gp": 0.02, "greedy": 0.25, "diffatd": 0.25}
 """Rough cost of an observation by policy, to weigh units in the estimate of the time left."""

@@ -31,7 +31,7 @@ KNOCK_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class RayEngine:
+class RayExecutor:
     """Ray workers of one thread each; ``workers`` None = every core of the cluster."""
 
     workers: int | None = None
@@ -160,5 +160,5 @@ def _ray() -> ModuleType:
     try:
         import ray
     except ImportError as error:
-        raise InputError("--engine ray needs Ray: pip install 'engram[ray]'") from error
+        raise InputError("--executor ray needs Ray: pip install 'engram[ray]'") from error
     return ray

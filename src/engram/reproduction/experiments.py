@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from engram.bench.paper.published import Published
 from engram.policies.spec import Value
+from engram.reproduction.published import Published
 
 NOISE = "noise"
 """Prior of a policy that stands for a memory of random weights, made for the run."""

@@ -11,18 +11,18 @@ from typing import Any
 from engram._files import read_json
 from engram._writing import write_file, write_files
 from engram.bench.journal import NAME as JOURNAL
-from engram.bench.paper.catalogue import EXPERIMENTS
-from engram.bench.paper.digest import digest
-from engram.bench.paper.experiments import Experiment
-from engram.bench.paper.figures import figures_of
-from engram.bench.paper.jobs import Clock, Job, LeftOut, folder_of
-from engram.bench.paper.kept import as_text
-from engram.bench.paper.page import page
-from engram.bench.paper.tables import tables_of
-from engram.bench.runner import RESULTS, Engine, read_results, run_bench
+from engram.bench.runner import RESULTS, Executor, read_results, run_bench
 from engram.bench.tables import csv_text, latex, markdown
 from engram.bench.units import Row
 from engram.errors import InputError
+from engram.reproduction.catalogue import EXPERIMENTS
+from engram.reproduction.digest import digest
+from engram.reproduction.experiments import Experiment
+from engram.reproduction.figures import figures_of
+from engram.reproduction.jobs import Clock, Job, LeftOut, folder_of
+from engram.reproduction.kept import as_text
+from engram.reproduction.page import page
+from engram.reproduction.tables import tables_of
 
 KIND = "paper.json"
 
@@ -33,7 +33,7 @@ Progress = Callable[[Job, Clock], None]
 def run_jobs(
     jobs: Sequence[Job],
     *,
-    engine: Engine,
+    executor: Executor,
     workers: int,
     fresh: bool = False,
     progress: Progress | None = None,
@@ -52,7 +52,7 @@ def run_jobs(
             if progress is not None:
                 progress(job, clock)
 
-        run_bench(job.plan, job.folder, engine=engine, fresh=fresh, progress=note)
+        run_bench(job.plan, job.folder, executor=executor, fresh=fresh, progress=note)
 
 
 def _finished(job: Job) -> set[str]:

@@ -13,8 +13,8 @@ from engram.cli import _common as common
 from engram.cli import _printing as printing
 
 if TYPE_CHECKING:
-    from engram.bench.paper.jobs import Clock, Job, LeftOut
-    from engram.bench.runner import Engine
+    from engram.bench.runner import Executor
+    from engram.reproduction.jobs import Clock, Job, LeftOut
 
 LOG_SECONDS = 60.0
 """How often a run that is not on a terminal says how far it is."""
@@ -35,7 +35,7 @@ def paper(
     tasks: Annotated[
         int | None, typer.Option(help="At most so many tasks for each experiment.")
     ] = None,
-    engine: Annotated[str, typer.Option(help="Where units run: local or ray.")] = "local",
+    executor: common.ExecutorOption = "local",
     workers: Annotated[
         int | None, typer.Option(help="Processes of one thread each (default: the cores).")
     ] = None,
@@ -50,15 +50,15 @@ def paper(
     version of the code are never mixed in.
     """
     from engram._threads import cores, set_threads
-    from engram.bench.paper.catalogue import chosen
-    from engram.bench.paper.jobs import prepare
-    from engram.bench.paper.run import check_kind, mark_kind, write_report
     from engram.bench.provenance import commit
-    from engram.bench.runner import make_engine
+    from engram.bench.runner import make_executor
+    from engram.reproduction.catalogue import chosen
+    from engram.reproduction.jobs import prepare
+    from engram.reproduction.run import check_kind, mark_kind, write_report
 
     experiments, version = chosen(only), commit()
     folder = common.check_folder(out)
-    runner = make_engine(engine, workers, address)
+    runner = make_executor(executor, workers, address)
     set_threads(1)
     if not fresh:
         check_kind(folder, quick=quick)
@@ -86,9 +86,9 @@ def _name_missing(left_out: Sequence[LeftOut], data_root: Path | None) -> None:
         printing.remark(f"  {part.title}: {', '.join(part.files)}")
 
 
-def _run(jobs: Sequence[Job], engine: Engine, workers: int, fresh: bool) -> None:
+def _run(jobs: Sequence[Job], executor: Executor, workers: int, fresh: bool) -> None:
     """Run with a bar over all units and an estimate of the time left."""
-    from engram.bench.paper.run import run_jobs
+    from engram.reproduction.run import run_jobs
 
     if not jobs:
         return
@@ -104,7 +104,7 @@ def _run(jobs: Sequence[Job], engine: Engine, workers: int, fresh: bool) -> None
                 printing.remark(f"{clock.done} of {clock.units} units done; {left}")
                 said = time.monotonic()
 
-        run_jobs(jobs, engine=engine, workers=workers, fresh=fresh, progress=progress)
+        run_jobs(jobs, executor=executor, workers=workers, fresh=fresh, progress=progress)
 
 
 def duration(seconds: float) -> str:

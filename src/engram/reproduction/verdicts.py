@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from engram.bench.paper.presets import NONE, presets_of, with_preset
-from engram.bench.paper.published import Published
+from engram.reproduction.presets import NONE, presets_of, with_preset
+from engram.reproduction.published import Published
 
 PAPER = "paper"
 """The preset that is the paper's own engine."""

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engram.bench.paper.published import UPDATED
 from engram.bench.pool import Report
 from engram.bench.runner import Plan
 from engram.bench.suites import get_suite
 from engram.bench.units import TRACK, Row, Unit, peak_mb, reset_peak, row_labels, row_of
+from engram.reproduction.published import UPDATED
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -53,7 +53,7 @@ class SequenceUnit(Unit):
         from engram.memory.consolidation import ConsolidationPlan, consolidate
         from engram.memory.library import load_memory
         from engram.policies import make_policy
-        from engram.simulate import simulate
+        from engram.simulation import simulate
 
         tasks = get_suite(self.suite).tasks(self.data, dict(self.settings))
         memory = load_memory(self.choice.prior)

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from engram._writing import write_files
 from engram.bench.figures import DOTTED, policy_styles, rate_figure
-from engram.bench.paper.digest import DISTANCES, curve_mean, pooled_rows
-from engram.bench.paper.experiments import Experiment
 from engram.bench.tables import labels, per_task
 from engram.bench.units import Row
 from engram.report.canvas import png, whole_numbers
+from engram.reproduction.digest import DISTANCES, curve_mean, pooled_rows
+from engram.reproduction.experiments import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from engram.bench.paper import ablations, published
-from engram.bench.paper.experiments import (
+from engram.errors import InputError
+from engram.policies.spec import Value
+from engram.reproduction import ablations, published
+from engram.reproduction.experiments import (
     ALL,
     BALLS_PRIOR,
     CHEAP,
@@ -21,9 +23,7 @@ from engram.bench.paper.experiments import (
     Experiment,
     Part,
 )
-from engram.bench.paper.published import Published
-from engram.errors import InputError
-from engram.policies.spec import Value
+from engram.reproduction.published import Published
 
 
 def _balls(name: str, prior: str, title: str) -> Experiment:

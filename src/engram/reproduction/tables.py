@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from engram.bench.paper import published
-from engram.bench.paper.experiments import Experiment
-from engram.bench.paper.presets import NONE, preset_of, presets_of
-from engram.bench.paper.published import Published
-from engram.bench.paper.verdicts import paper_difference, verdict
 from engram.bench.tables import Table, plus_minus
 from engram.metrics import gap_closed
+from engram.reproduction import published
+from engram.reproduction.experiments import Experiment
+from engram.reproduction.presets import NONE, preset_of, presets_of
+from engram.reproduction.published import Published
+from engram.reproduction.verdicts import paper_difference, verdict
 
 Digest = dict[str, Any]
 
