@@ -7,7 +7,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from engram.campaign import kriging
+from engram.campaign import kriging, missed
 from engram.campaign.decide import Standing
 from engram.campaign.remaining import SearchSoFar
 from engram.geometry import Geometry
@@ -55,9 +55,9 @@ def test_offsets_within_a_radius_are_those_of_all_in_the_middle() -> None:
 
 def test_counts_are_added_alike_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     chances = np.random.default_rng(1).random(300) * 0.4
-    plain = remaining.poisson_binomial(chances)
-    monkeypatch.setattr(remaining, "MANY", 10)
-    assert np.allclose(remaining.poisson_binomial(chances), plain, atol=1e-14)
+    plain = missed.poisson_binomial(chances)
+    monkeypatch.setattr(missed, "MANY", 10)
+    assert np.allclose(missed.poisson_binomial(chances), plain, atol=1e-14)
 
 
 @pytest.mark.parametrize("led", [True, False])
