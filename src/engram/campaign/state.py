@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engram._version import __version__
+from engram.campaign.beside import parted
 from engram.campaign.events import (
     DAMAGE,
     MEASURED,
@@ -394,7 +395,8 @@ class State:
         """
         if self._area is None:
             closed = [int(i) for i in np.flatnonzero(self.base_closed)]
-            self._area = canonical([self.spec.to_dict()["grid"], closed])
+            area = {"grid": self.spec.to_dict()["grid"], "closed": closed}
+            self._area = canonical(list(parted(area)[0].values()))
         start = digest("engram-state-1", code, terms, self._area, budget)
         keys = self._keys.setdefault(start, [start])
         for group in self.groups()[len(keys) - 1 :]:

@@ -12,7 +12,7 @@ from pyproj import CRS, Transformer
 from pyproj.enums import TransformDirection
 
 from engram.errors import InputError
-from engram.geo.crs import GEOD, file_crs, pinned
+from engram.geo.crs import file_crs, pinned
 from engram.grid import Cell, Grid
 
 Array = NDArray[np.float64]
@@ -130,11 +130,6 @@ class Place:
         away = np.hypot(down, right)
         best = int(np.argmin(away))
         return self.grid.at(int(chosen[best])), float(away[best])
-
-    def metres_on_globe(self, lat: float, lon: float, cell: Cell) -> float:
-        """From a place to the centre of a cell along the globe."""
-        there = self.latlon(cell)
-        return float(GEOD.inv(lon, lat, there[1], there[0])[2])
 
     def outlines(self, indices: Any = None) -> NDArray[Any]:
         """Polygons (shapely) of cells on the grid's map, given by flat index."""

@@ -75,10 +75,13 @@ _OURS: dict[str, PolicySpec] = {
         needs_layers=True,
     ),
     "greedy": PolicySpec(
-        "engram.policies.greedy", "greedy_adaptive", "exploitation alone (Greedy-Adaptive)", True
+        "engram.policies.papersearch",
+        "greedy_adaptive",
+        "exploitation alone (Greedy-Adaptive)",
+        True,
     ),
     "diffatd": PolicySpec(
-        "engram.policies.diffatd", "diffatd", "the permanent memory alone (DiffATD)", True
+        "engram.policies.papersearch", "diffatd", "the permanent memory alone (DiffATD)", True
     ),
     "em-ptdm": PolicySpec(
         "engram.policies.emptdm", "em_ptdm", "permanent and transient memory (EM-PTDM)", True

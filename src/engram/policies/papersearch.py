@@ -32,6 +32,7 @@ from engram.policies.base import Answer, Policy, View, log_likelihood
 from engram.policies.forecast import Belief
 from engram.policies.imagination import DrawPlan, Imagination
 from engram.policies.lessons import LESSONS, Lessons
+from engram.policies.options import with_options
 from engram.policies.outcome_h import PATIENCE, RECENT
 from engram.policies.process import ProcessForecaster
 from engram.policies.ranking import Foraging, Likely, Offer, Progress, Ranker, Ranking, checked_rule
@@ -289,3 +290,33 @@ def paper_settings(preset: str, memory: Memory) -> PaperSettings:
     if preset == "paper":
         return PaperSettings()
     return PaperSettings(draws=FAST_DRAWS, reward="affine")
+
+
+def diffatd(
+    grid: Grid,
+    budget: int,
+    seed: int = 0,
+    *,
+    memory: Memory,
+    preset: str = "default",
+    **options: object,
+) -> PaperSearch:
+    """DiffATD: the frozen memory, no transient one."""
+    settings = with_options(paper_settings(preset, memory), **options)
+    return PaperSearch(grid, budget, seed, memory=memory, name="diffatd", settings=settings)
+
+
+def greedy_adaptive(
+    grid: Grid,
+    budget: int,
+    seed: int = 0,
+    *,
+    memory: Memory,
+    preset: str = "default",
+    **options: object,
+) -> PaperSearch:
+    """Greedy-Adaptive: exploitation alone (Eq. 11); the reward model learns after each
+    measurement."""
+    policy = diffatd(grid, budget, seed, memory=memory, preset=preset, exploit_only=True, **options)
+    policy.name = "greedy"
+    return policy
