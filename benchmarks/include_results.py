@@ -34,6 +34,7 @@ PAGES = (
     "docs/campaigns.md",
     "docs/map.md",
     "docs/layers.md",
+    "docs/detection.md",
 )
 CLAIM = re.compile(r"<!-- says ([\w-]+): (\S+) - (\S+) -->.*?<!-- said -->", re.DOTALL)
 MARKED = re.compile(r"<!-- include (\S+) -->\n.*?<!-- end of \1 -->", re.DOTALL)

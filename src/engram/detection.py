@@ -191,7 +191,14 @@ def weight_of(log_odds: ArrayLike) -> Array:
 def learnt_chance(
     cells: NDArray[np.intp], found: NDArray[np.bool_], chances: Array, false_alarm: float
 ) -> float:
-    r"""The posterior mean of d given visits and what was believed of the cells before.
+    """The posterior mean of d (``chance_posterior``)."""
+    return chance_posterior(cells, found, chances, false_alarm)[0]
+
+
+def chance_posterior(
+    cells: NDArray[np.intp], found: NDArray[np.bool_], chances: Array, false_alarm: float
+) -> tuple[float, float]:
+    r"""Mean and standard deviation of d given visits and what was believed of the cells before.
 
     Each cell with a finds and b blanks has the likelihood
     :math:`p\, d^a (1 - d)^b + (1 - p) f^a (1 - f)^b`, with p the probability of target before its
@@ -209,4 +216,5 @@ def learnt_chance(
         there, not_there = d**finds * (1 - d) ** blanks, f**finds * (1 - f) ** blanks
         logs = logs + np.log(p * there + (1 - p) * not_there)
     weights = np.exp(logs - logs.max())
-    return float(weights @ d / weights.sum())
+    mean = float(weights @ d / weights.sum())
+    return mean, float(np.sqrt(weights @ (d - mean) ** 2 / weights.sum()))

@@ -58,6 +58,14 @@ class Geometry:
         down, right = self._away(cell, None)
         return np.asarray(down**2 + right**2)
 
+    def squares_in(self, window: tuple[slice, slice], cell: tuple[int, int]) -> Array:
+        """Squared distance from one cell to the cells of a window (``window``), as a table."""
+        down, right = (
+            (np.arange(part.start, part.stop) - place) * side
+            for part, place, side in zip(window, cell, (self.height, self.width), strict=True)
+        )
+        return np.asarray(down[:, None] ** 2 + right**2)
+
     def _away(self, cell: tuple[int, int], cells: NDArray[np.intp] | None) -> tuple[Array, Array]:
         chosen = np.arange(self.rows * self.cols) if cells is None else cells
         rows, cols = np.divmod(chosen, self.cols)
@@ -68,9 +76,16 @@ class Geometry:
         down, right = self.places(cells).T
         return np.asarray(np.hypot(down[:, None] - down, right[:, None] - right))
 
-    def offsets(self) -> Array:
-        """(2 rows - 1, 2 cols - 1) of every offset two cells can have; 0 in the middle."""
-        return self._offsets(self.rows - 1, self.cols - 1)
+    def offsets(self, radius: float = np.inf) -> Array:
+        """(2 rows - 1, 2 cols - 1) of every offset two cells can have; 0 in the middle.
+
+        With a radius, those rows and columns are left out that lie farther away altogether.
+        """
+        down, right = self.rows - 1, self.cols - 1
+        if np.isfinite(radius):
+            near = self._reach(radius)
+            down, right = min(down, near[0]), min(right, near[1])
+        return self._offsets(down, right)
 
     def neighbourhood(self, radius: float) -> Array:
         """Distance of every offset of a table that holds all cells within a radius.
@@ -107,22 +122,26 @@ class CellPairs:
     def __init__(self, geometry: Geometry) -> None:
         self.rows, self.cols = geometry.rows, geometry.cols
         self.distances = geometry.offsets()
-        self._values = self.distances
+        self.values = self.distances
 
     def use(self, values: Array) -> None:
         """Values of the function at ``distances``."""
-        self._values = values
+        self.values = values
+
+    def corner(self, row: int, col: int) -> tuple[int, int]:
+        """Where the values between a cell and the cell (0, 0) stand in ``values``."""
+        return self.rows - 1 - row, self.cols - 1 - col
 
     def row(self, index: int) -> Array:
         """(n_cells,) the function between one cell and every cell."""
-        r, c = self.rows - 1 - index // self.cols, self.cols - 1 - index % self.cols
-        return np.asarray(self._values[r : r + self.rows, c : c + self.cols].ravel())
+        r, c = self.corner(index // self.cols, index % self.cols)
+        return np.asarray(self.values[r : r + self.rows, c : c + self.cols].ravel())
 
     def between(self, index: NDArray[np.intp]) -> Array:
         """(len(index), len(index)) the function between some cells."""
         rows, cols = np.divmod(index, self.cols)
         down, right = rows - rows[:, None], cols - cols[:, None]
-        return np.asarray(self._values[down + self.rows - 1, right + self.cols - 1])
+        return np.asarray(self.values[down + self.rows - 1, right + self.cols - 1])
 
     def block(self, index: NDArray[np.intp]) -> Array:
         """(len(index), n_cells) the function between some cells and every cell."""

@@ -177,6 +177,10 @@ def best_cells(total: Array, available: NDArray[np.bool_], n: int = 1) -> list[i
     a NaN counts as the worst score of all.
     """
     candidates = np.flatnonzero(available)
-    ranked = np.nan_to_num(total[candidates], nan=-np.inf)
-    order = np.argsort(-ranked, kind="stable")
+    best_first = -np.nan_to_num(total[candidates], nan=-np.inf)
+    if 0 < n < len(candidates):  # only those that can be among the n are put in order
+        limit = np.partition(best_first, n - 1)[n - 1]
+        near = np.flatnonzero(best_first <= limit)
+        candidates, best_first = candidates[near], best_first[near]
+    order = np.argsort(best_first, kind="stable")
     return [int(i) for i in candidates[order[:n]]]

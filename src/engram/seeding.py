@@ -27,6 +27,7 @@ STREAMS = {
     "refresh": 8,
     "dream": 9,
     "tours": 10,
+    "kriging": 11,
 }
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 
+import numpy as np
 import pytest
 
+from engram import Layers
 from engram.campaign import (
     StaleError,
     Storage,
@@ -24,6 +26,8 @@ from engram.campaign.sql_store import SqlStore
 from engram.campaign.status import overview
 from engram.errors import InputError
 from engram.grid import Grid
+from engram.observation import Observation
+from engram.testing import tiny_memory
 
 
 def _first(seq=1, kind="create", key="first"):
@@ -80,6 +84,28 @@ class TestChain:
         )
         assert storage.detail(row, 2) == [{"x": 1.5}]
         assert storage.detail(row, 1) is None
+
+    @pytest.mark.parametrize("policy", ["gp", "em-ptdm"])
+    def test_layers_and_repeated_visits_are_replayed(self, url, unique, policy, tmp_path):
+        grid, name = Grid(8, 8), unique("known")
+        values = np.random.RandomState(2).uniform(size=64)
+        layers = Layers.of(grid, {"height": values, "rock": ["a", "b"] * 32})
+        terms = {"layers": layers, "detection": 0.6, "seed": 1}
+        if policy == "em-ptdm":
+            tiny_memory(1, conditioned=True).save(tmp_path / "tiny.safetensors")
+            terms["prior"] = str(tmp_path / "tiny.safetensors")
+        campaign = create_campaign(name, grid, 30, db=url, policy=policy, **terms)
+        luck = np.random.RandomState(3)
+        for _ in range(12):
+            (query,) = campaign.ask(1)
+            there = values[grid.index(query.cell)] > 0.6
+            campaign.tell(query.cell, float(there and luck.uniform() < 0.6))
+        campaign.tell_many([Observation.checked(grid, (7, 7), 0.0, 0.0)] * 3)
+        again = open_campaign(name, db=url)
+        assert again.state.spec.layers.sha256 == layers.sha256
+        assert len(again.state.visits) == 15 > len(set(again.policy().observations.cells))
+        assert again.peek(3) == campaign.peek(3)
+        assert verify(again).ok
 
     @pytest.mark.parametrize("kept", ["database", "memory"])
     def test_a_whole_campaign(self, url, unique, kept):

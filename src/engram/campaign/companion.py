@@ -12,6 +12,7 @@ the log. Up to ``NEAREST`` measurements the forecasts are those of policy ``gp``
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import astuple
 from pathlib import Path
 
@@ -30,6 +31,9 @@ Array = NDArray[np.float64]
 
 NEAREST = 64
 """Measurements a forecast is made from."""
+
+MANY = 1_000_000
+"""Pairs of measurements beyond which neighbours are found by a tree."""
 
 LEARNT = 128
 """Measurements from which the process's terms are learnt."""
@@ -84,7 +88,11 @@ class _Process:
         """Evidence of measurements that were told together; then they are known."""
         values = np.array(self._values)
         share = (values.sum() + 1) / ((values > 0).sum() + 1)
-        chances = [float(np.clip(self._mean(o, values) / share, 0.0, 1.0)) for o in group]
+        near = self._near(group)
+        chances = [
+            float(np.clip(self._mean(o, values, some) / share, 0.0, 1.0))
+            for o, some in zip(group, near, strict=True)
+        ]
         for item in group:
             self._cells.append(self._grid.index(item.cell))
             self._values.append(item.outcome)
@@ -93,19 +101,32 @@ class _Process:
             for o, p in zip(group, chances, strict=True)
         ]
 
-    def _mean(self, item: Observation, values: Array) -> float:
+    def _near(self, group: list[Observation]) -> Iterator[NDArray[np.intp]]:
+        """(at most NEAREST,) places in the log of the measurements nearest to each of a group."""
+        geometry, cells = self._grid.geometry, np.array(self._cells, np.intp)
+        if len(cells) * len(group) > MANY:
+            from scipy.spatial import cKDTree
+
+            places = geometry.places(np.array([self._grid.index(o.cell) for o in group], np.intp))
+            yield from cKDTree(geometry.places(cells)).query(places, min(NEAREST, len(cells)))[1]
+            return
+        for item in group:
+            apart = geometry.distances(item.cell, cells)
+            some = np.argpartition(apart, NEAREST)[:NEAREST] if len(apart) > NEAREST else None
+            yield np.arange(len(apart)) if some is None else some
+
+    def _mean(self, item: Observation, values: Array, near: NDArray[np.intp]) -> float:
         from scipy.linalg import cho_factor, cho_solve
 
         terms = self.terms()
         if not len(values):
             return MEAN
-        geometry, cells = self._grid.geometry, np.array(self._cells, np.intp)
-        apart = geometry.distances(item.cell, cells)
-        near = np.argpartition(apart, NEAREST)[:NEAREST] if len(apart) > NEAREST else slice(None)
-        between = geometry.between(cells[near])
+        cells = np.array([self._cells[i] for i in near], np.intp)
+        apart = self._grid.geometry.distances(item.cell, cells)
+        between = self._grid.geometry.between(cells)
         covariance = _shared(between, terms) + terms.noise * np.eye(len(between))
         solved = cho_solve(cho_factor(covariance, check_finite=False), values[near] - MEAN)
-        return MEAN + float(_shared(apart[near], terms) @ solved)
+        return MEAN + float(_shared(apart, terms) @ solved)
 
 
 def _shared(apart: Array, terms: Hyperparameters) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,6 +14,7 @@ from engram.errors import ExhaustedError
 from engram.grid import Cell
 from engram.policies.base import Answer, Policy, Suggestion, best_apart
 from engram.policies.ranking import Offer
+from engram.scores import best_cells
 
 SLACK = 1e-9
 """Rounding allowed when costs are added up."""
@@ -81,19 +83,24 @@ class Standing:
     worth: NDArray[np.float64]
     available: NDArray[np.bool_]
 
-    @property
-    def place(self) -> NDArray[np.intp]:
-        """(n_cells,) 1 for the best available cell, 2 for the next, ..."""
-        shown = np.where(self.available, np.nan_to_num(self.worth, nan=-np.inf), -np.inf)
-        order = np.argsort(-shown, kind="stable")
-        place = np.empty(len(order), np.intp)
-        place[order] = np.arange(1, len(order) + 1)
-        return place
+    @cached_property
+    def _shown(self) -> NDArray[np.float64]:
+        """(n_cells,) worth, the least where nothing can be visited or is known."""
+        return np.where(self.available, np.nan_to_num(self.worth, nan=-np.inf), -np.inf)
 
-    @property
+    def place(self, index: int) -> int:
+        """1 for the best available cell, 2 for the next, ...; each by itself (no diversity)."""
+        own = self._shown[index]
+        before = np.count_nonzero(self._shown > own)
+        return 1 + int(before + np.count_nonzero(self._shown[:index] == own))
+
+    def best(self, n: int) -> list[int]:
+        """The n best available cells, the best first."""
+        return best_cells(self.worth, self.available, n)
+
     def order(self) -> list[int]:
-        """Available cells from the best to the worst, each by itself (no diversity)."""
-        return [int(i) for i in np.argsort(self.place)[: int(self.available.sum())]]
+        """All available cells from the best to the worst."""
+        return self.best(int(self.available.sum()))
 
 
 def standing(state: State, policy: Policy, wish: Wish, at: float) -> Standing:
@@ -127,7 +134,7 @@ def decide(state: State, policy: Policy, wish: Wish, at: float) -> list[Suggesti
     """
     grid, left = state.grid, state.budget_left(at)
     available, price = state.available(at), prices(state)
-    place = standing(state, policy, wish, at).place
+    before = standing(state, policy, wish, at)
     taken = [grid.index(cell) for cell in state.pending(at)]
     picks: list[Suggestion] = []
     for _ in range(wish.pool or wish.n):
@@ -138,7 +145,7 @@ def decide(state: State, policy: Policy, wish: Wish, at: float) -> list[Suggesti
             raise ExhaustedError(_why_not(state, wish.n, len(picks), at, bool(available.any())))
         now = _standing(state, policy, wish, payable, available, len(taken))
         index = best_apart(grid, now.worth, payable, taken)
-        best = now.answer.suggestion(grid.at(index), index, int(place[index]))
+        best = now.answer.suggestion(grid.at(index), index, before.place(index))
         picks.append(replace(best, terms={**best.terms, "worth": float(now.worth[index])}))
         taken.append(index)
         available[index] = False

@@ -15,7 +15,8 @@ from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 
-from engram.campaign.model import Spec, canonical, digest
+from engram.campaign.beside import joined, parted
+from engram.campaign.model import FORMAT, Spec, canonical, digest
 from engram.detection import Detection
 from engram.errors import DamagedError, InputError, NewerError
 from engram.grid import Cell, Grid
@@ -114,6 +115,10 @@ class Body(Part):
 
     kind: ClassVar[str] = ""
 
+    def kept(self) -> tuple[dict[str, Any], dict[str, Any] | None]:
+        """The payload of the event, and what stands beside it (``campaign.beside``)."""
+        return self.plain(), None
+
     @property
     def places(self) -> tuple[Cell, ...]:
         """The cells it is about."""
@@ -134,6 +139,10 @@ class Create(Body):
 
     def plain(self) -> dict[str, Any]:
         return {**self.more, **self.spec.to_dict()}
+
+    def kept(self) -> tuple[dict[str, Any], dict[str, Any] | None]:
+        payload, beside = parted(self.plain())
+        return (payload | {"format": FORMAT}, beside) if beside else (payload, None)
 
 
 @dataclass(frozen=True)
@@ -313,7 +322,8 @@ KINDS: dict[str, type[AnyBody]] = {body.kind: body for body in get_args(AnyBody)
 
 @dataclass(frozen=True)
 class Event:
-    """One line of the log. ``hash`` chains it to the event before it."""
+    """One line of the log. ``hash`` chains it to the event before it; ``beside`` are long lists
+    that the payload names by their hashes."""
 
     seq: int
     kind: str
@@ -322,11 +332,13 @@ class Event:
     key: str
     payload: dict[str, Any]
     hash: str = ""
+    beside: dict[str, Any] | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def saying(cls, seq: int, at: float, who: str, key: str, body: Body) -> Event:
         """An event that says this."""
-        return cls(seq, body.kind, at, who, key, body.plain())
+        payload, beside = body.kept()
+        return cls(seq, body.kind, at, who, key, payload, beside=beside)
 
     @cached_property
     def body(self) -> AnyBody:
@@ -338,11 +350,17 @@ class Event:
                 "does not know: update engram"
             )
         try:
-            return kind.of(self.payload)
-        except NewerError:
+            return kind.of(self.payload if not self.parted else joined(self.payload, self.beside))
+        except (NewerError, DamagedError):
             raise
         except DAMAGE as error:
             raise self.damaged(error) from error
+
+    @property
+    def parted(self) -> bool:
+        """Whether parts of what the event says stand beside it."""
+        written = self.payload.get("format")
+        return self.kind == Create.kind and isinstance(written, int) and written >= 2
 
     def damaged(self, error: Exception) -> DamagedError:
         """Whatever the event lacks or has wrong is damage of the log, and named."""

@@ -50,10 +50,11 @@ def describe(
 ) -> list[dict[str, Any]]:
     """One explanation per pick, as JSON: terms, rank, runners-up, expectation, pictures."""
     view, stand = policy.view(), standing(state, policy, wish, at)
-    order, scores = stand.order, stand.answer.scores
+    scores = stand.answer.scores
     chosen = {state.grid.index(pick.cell) for pick in picks}
-    others = [i for i in order if i not in chosen][:RUNNERS_UP]
-    place = {index: position for position, index in enumerate(order, 1)}
+    best = stand.best(len(picks) + RUNNERS_UP)
+    others = [i for i in best if i not in chosen][:RUNNERS_UP]
+    place = {index: position for position, index in enumerate(best, 1)}
     runners_up = [
         {
             "cell": list(state.grid.at(i)),
@@ -69,7 +70,7 @@ def describe(
         "measured": len(state.visits),
         "found": state.found,
         "ranked_by": wish.rank,
-        "candidates": len(order),
+        "candidates": int(stand.available.sum()),
         "out": [list(cell) for cell in state.pending(at)],
         "runners_up": runners_up,
     }
@@ -114,10 +115,16 @@ def _expected_content(grid: Grid, view: View, pick: Suggestion) -> list[float] |
     return [round(float(v), 5) for v in grid.content_of(view.mean, pick.cell).mean(axis=(1, 2))]
 
 
-def _per_cell(grid: Grid, image: NDArray[np.float32]) -> NDArray[np.float64]:
-    """(..., C, H, W) -> (..., rows, cols): mean over channels and the pixels of each cell."""
-    cells = grid.cells_of(image).mean(axis=(-1, -2)).mean(axis=-2)
-    return np.asarray(cells.reshape(*cells.shape[:-1], grid.rows, grid.cols), np.float64)
+def _per_cell(
+    grid: Grid, image: NDArray[np.float32], window: tuple[slice, slice]
+) -> NDArray[np.float64]:
+    """(..., C, H, W) -> (..., rows, cols) of a window of cells: mean over channels and pixels."""
+    h, w = grid.cell
+    rows, cols = window
+    part = image[..., rows.start * h : rows.stop * h, cols.start * w : cols.stop * w]
+    down, across = rows.stop - rows.start, cols.stop - cols.start
+    split = np.moveaxis(part.reshape(*part.shape[:-2], down, h, across, w), -3, -2)
+    return np.asarray(split.mean(axis=(-1, -2)).mean(axis=-3), np.float64)
 
 
 def _picture(state: State, view: View, pick: Suggestion) -> dict[str, Any]:
@@ -126,29 +133,37 @@ def _picture(state: State, view: View, pick: Suggestion) -> dict[str, Any]:
     window = grid.geometry.window(pick.cell, RADIUS)
 
     def table(values: NDArray[np.float64]) -> list[list[float]]:
-        return [[round(float(v), 4) for v in line] for line in values[window]]
+        return [[round(float(v), 4) for v in line] for line in values]
 
-    measured = np.full(grid.n_cells, np.nan)
-    for index, item in state.measurements.items():
-        measured[index] = item.observation.outcome
-    nearby = measured.reshape(grid.rows, grid.cols)[window]
     picture: dict[str, Any] = {
         "corner": [window[0].start, window[1].start],
         "range": [float(v) for v in grid.range],
-        "probability": table(view.scores.probability.reshape(grid.rows, grid.cols)),
-        "measured": [
-            [None if np.isnan(v) else round(float(v), 4) for v in line] for line in nearby
-        ],
+        "probability": table(view.scores.probability.reshape(grid.rows, grid.cols)[window]),
+        "measured": _measured(state, window),
     }
     if grid.geometry.height != grid.geometry.width:
         picture["sides"] = [grid.geometry.height, grid.geometry.width]
     if view.mean is not None:
-        picture["mean"], picture["shows"] = table(_per_cell(grid, view.mean)), view.shows
+        picture["mean"], picture["shows"] = table(_per_cell(grid, view.mean, window)), view.shows
     if view.particles is not None:
-        cells = _per_cell(grid, view.particles)
+        cells = _per_cell(grid, view.particles, window)
         picture["spread"] = table(cells.std(axis=0))
         picture["samples"] = [table(sample) for sample in cells[:SAMPLES]]
     return picture
+
+
+def _measured(state: State, window: tuple[slice, slice]) -> list[list[float | None]]:
+    """Outcomes in force in a window; None where nothing was measured."""
+    known, cols = state.measurements, state.grid.cols
+    return [
+        [
+            round(float(known[row * cols + col].observation.outcome), 4)
+            if row * cols + col in known
+            else None
+            for col in range(window[1].start, window[1].stop)
+        ]
+        for row in range(window[0].start, window[0].stop)
+    ]
 
 
 def in_words(why: Explanation) -> str:

@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -127,12 +128,17 @@ def export(campaign: Campaign, path: Path) -> Exported:
 
 def _as_json(campaign: Campaign) -> str:
     log = [
-        {**line.to_dict(), "explanations": campaign.storage.detail(campaign.row, line.seq)}
+        {**line.to_dict(), **_beside(line, campaign.storage.detail(campaign.row, line.seq))}
         for line in history(campaign)
     ]
     queries = [q.to_dict(campaign.now()) for q in campaign.state.queries.values()]
     whole = {"engram": "campaign-log-1", "name": campaign.name, "queries": queries, "events": log}
     return json.dumps(whole, indent=1) + "\n"
+
+
+def _beside(line: LogLine, detail: Any) -> dict[str, Any]:
+    """What is kept beside an event: explanations, or the long lists of the terms."""
+    return {"beside" if detail and line.kind == Create.kind else "explanations": detail}
 
 
 def _as_csv(campaign: Campaign) -> str:

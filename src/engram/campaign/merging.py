@@ -22,6 +22,7 @@ from engram.campaign.log import Entry
 from engram.campaign.model import Measurement
 from engram.campaign.state import State
 from engram.campaign.storage import Storage
+from engram.detection import settles
 from engram.errors import ConflictError, InputError, shown
 from engram.grid import Cell
 
@@ -137,11 +138,6 @@ def _read(campaign: Campaign, other: str | Path) -> tuple[list[Event], list[Any]
             f"{other}: its campaign {campaign.name!r} is another one, not a copy of this; tell its "
             "measurements instead (export as .csv, tell --file)"
         )
-    if any(State.replay(log).doubted for log in (campaign.events, theirs)):
-        raise InputError(
-            f"{other}: visits of campaign {campaign.name!r} may miss a target; such copies are not "
-            "merged: tell the other's measurements instead (export as .csv, tell --file)"
-        )
     base = _common(campaign.events, theirs)
     kept: list[Any] = []
     for event in theirs[base:]:
@@ -227,36 +223,72 @@ def _compared(
     return body, conflicts
 
 
-def _same(one: Measurement | None, other: Measurement | None) -> bool:
-    if one is None or other is None:
-        return one is other
+def _same(one: Measurement, other: Measurement) -> bool:
     a, b = one.observation, other.observation
-    return a.outcome == b.outcome and a.noise == b.noise and np.array_equal(a.content, b.content)
+    plain = (a.outcome, a.noise, a.detection) == (b.outcome, b.noise, b.detection)
+    return plain and np.array_equal(a.content, b.content)
+
+
+def _alike(ones: Sequence[Measurement], others: Sequence[Measurement]) -> bool:
+    return len(ones) == len(others) and all(map(_same, ones, others))
 
 
 def _measurements(
     parted: State, here: State, there: State, judge: Judge
 ) -> tuple[list[Conflict], list[Measurement], list[Cell]]:
-    """Conflicts, measurements to take over, and cells whose measurement is withdrawn."""
+    """Conflicts, visits to take over, and cells whose visits are withdrawn."""
     conflicts: list[Conflict] = []
     told: list[Measurement] = []
     withdrawn: list[Cell] = []
     for index in dict.fromkeys([*there.measurements, *parted.measurements]):
-        before, mine, theirs = (s.measurements.get(index) for s in (parted, here, there))
-        if _same(theirs, before) or _same(mine, theirs):
+        before, mine, theirs = (s.visits_of(index) for s in (parted, here, there))
+        if _alike(theirs, before) or _alike(mine, theirs):
+            continue
+        further = _further(here, before, mine, theirs)
+        if further is not None:
+            told += further
             continue
         cell = here.grid.at(index)
-        if not _same(mine, before):
-            outcomes = [None if m is None else m.observation.outcome for m in (mine, theirs)]
-            take = judge.take(cell, mine, theirs)
+        if not _alike(mine, before):
+            latest = (mine[-1] if mine else None, theirs[-1] if theirs else None)
+            outcomes = [None if m is None else m.observation.outcome for m in latest]
+            take = judge.take(cell, *latest)
             conflicts.append(Conflict(cell, outcomes[0], outcomes[1], take))
             if take != "there":
                 continue
-        if theirs is None:
-            withdrawn.append(cell)
-        else:
-            told.append(theirs)
+        several = len(theirs) > 1 or len(mine) > 1
+        if not theirs or several or (mine and not here.is_settled(index)):
+            withdrawn.append(cell)  # what is told would else count beside what is here
+        told += theirs
     return conflicts, told, withdrawn
+
+
+def _further(
+    here: State, before: list[Measurement], mine: list[Measurement], theirs: list[Measurement]
+) -> list[Measurement] | None:
+    """Visits of the other copy that count beside those here; None where the copies contradict.
+
+    Visits that leave doubt do not contradict each other: those of both copies count, until the
+    cell is settled.
+    """
+    known = len(before)
+    if not (_alike(mine[:known], before) and _alike(theirs[:known], before)):
+        return None
+    worth = sum((here.worth_of_report(m.observation) for m in mine), 0.0)
+    added = theirs[known:]
+    if mine and settles(worth):
+        doubted = [np.isfinite(here.worth_of_report(m.observation)) for m in (*mine, *added)]
+        sure = (m for m in added if settles(here.worth_of_report(m.observation)))
+        found = mine[-1].observation.outcome > 0
+        agree = all((m.observation.outcome > 0) == found for m in sure)
+        return [] if any(doubted) and agree else None
+    taken = []
+    for visit in added:
+        taken.append(visit)
+        worth += here.worth_of_report(visit.observation)
+        if settles(worth):
+            break
+    return taken
 
 
 def _queries(

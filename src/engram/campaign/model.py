@@ -29,8 +29,9 @@ from engram.observation import Observation
 if TYPE_CHECKING:
     from engram.campaign.timeline import Span
 
-FORMAT = 1
-"""Version of the event payloads; a log with a higher one is refused."""
+FORMAT = 2
+"""Version of the event payloads; a log with a higher one is refused. Format 2 is that of terms of
+which long lists stand beside the event; all others are written in format 1."""
 
 RANKINGS = ("score", "per-cost")
 BUDGETS = ("measurements", "cost")
@@ -47,9 +48,10 @@ UNSAID: tuple[tuple[str, Any], ...] = (
 """Terms that stand in the log only where they are something else."""
 
 
-RULES = 2
+RULES = 3
 """How a new campaign chooses cells: 1, by policies that are told afterwards which cells are out,
-closed or too dear; 2, by policies that know it when they rank."""
+closed or too dear; 2, by policies that know it when they rank; 3, by policies as they usually are
+today (``older_rules`` has what they were)."""
 
 
 LARGEST = 1e12
@@ -174,7 +176,7 @@ class Spec:
             plain["detection"] = self.detection.to_dict()
         return {
             **plain,
-            "format": FORMAT,
+            "format": 1,
             "grid": _grid_to_dict(self.grid),
             "crews": {name: list(start) for name, start in self.crews.items()},
             "options": dict(self.options),

@@ -17,7 +17,7 @@ and grows with it, so that the figures of a status agree with each other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,6 +39,13 @@ EXACT, BLOCKS = 200, 200
 """Values of N looked at one by one, and blocks into which larger ones are put together."""
 NOTHING = 1e-12
 """Values of N that are so much less likely than the likeliest do not count."""
+
+MANY, TABLE = 2000, 4_000_000
+"""Measurements beyond which numbers of targets are put together in blocks here too, and numbers in
+the largest table that is made."""
+
+UNLIKELY = 1e-12
+"""Blocks less likely than this part of the likeliest are left out of large tables."""
 
 HAND, LITTLE = 10, 0.003
 """Likeliest cells that count as being in hand, and h_0."""
@@ -103,10 +110,30 @@ def prospect(seen: SearchSoFar, left: Array, count: int, *, level: float = 0.8) 
 def seen_of(masses: Array, chance: float) -> Array:
     """(n + 1,) probabilities of finds where each target is found with this chance only."""
     n = len(masses) - 1
-    there, found = np.arange(n + 1.0)[:, None], np.arange(n + 1.0)
-    logs = log_choose(there, np.minimum(found, there)) + found * np.log(chance)
-    logs = logs + np.maximum(there - found, 0) * np.log1p(-chance)
-    return np.asarray(masses @ np.where(found <= there, np.exp(logs), 0.0))
+    found, values, weights = np.arange(n + 1.0), np.arange(n + 1.0), masses
+    if n > MANY:
+        values, weights = _condensed(masses)
+
+    def given(there: Array) -> Array:
+        there = there[:, None]
+        logs = log_choose(there, np.minimum(found, there)) + found * np.log(chance)
+        logs = logs + np.maximum(there - found, 0) * np.log1p(-chance)
+        return np.where(found <= there, np.exp(logs), 0.0)
+
+    return _averaged(values, weights, n, given)
+
+
+def _averaged(values: Array, weights: Array, n: int, given: Callable[[Array], Array]) -> Array:
+    """(n + 1,) the mean of distributions ``given`` (k, n + 1) some values; tables stay small."""
+    at_once = max(1, TABLE // (n + 1))
+    if len(values) <= at_once:
+        return np.asarray(weights @ given(values))
+    out = np.zeros(n + 1)
+    some = np.flatnonzero(weights > UNLIKELY * weights.max())
+    for begin in range(0, len(some), at_once):
+        part = some[begin : begin + at_once]
+        out += weights[part] @ given(values[part])
+    return np.asarray(out / weights[some].sum())
 
 
 def finds(seen: SearchSoFar, left: Array, count: int) -> Array:
@@ -117,9 +144,10 @@ def finds(seen: SearchSoFar, left: Array, count: int) -> Array:
     counts = weights > NOTHING * weights.max()
     targets, weights = targets[counts], weights[counts]
     if not is_led(seen):
-        return np.asarray(weights @ _found_blindly(m, targets, n))
+        return _averaged(targets, weights, n, lambda some: _found_blindly(m, some, n))
     chances = likeliest(seen)
-    return np.asarray(weights @ found_of(targets, n, share_of(chances, n), hand(chances)))
+    share, inhand = share_of(chances, n), hand(chances)
+    return _averaged(targets, weights, n, lambda some: found_of(some, n, share, inhand))
 
 
 def likeliest(seen: SearchSoFar) -> Array:

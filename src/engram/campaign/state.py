@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engram._version import __version__
+from engram.campaign.beside import parted
 from engram.campaign.events import (
     DAMAGE,
     MEASURED,
@@ -237,7 +238,10 @@ class State:
     def _merge(self, event: Event, body: Merge) -> None:
         """What another copy of the campaign puts in force; which that is, ``merging`` says."""
         for cell in body.withdrawn:
-            self.measurements.pop(self.grid.index(cell), None)
+            index = self.grid.index(cell)
+            self.measurements.pop(index, None)
+            self._earlier.pop(index, None)
+            self._weigh(index)
         for item in body.queries:
             lease = None if item["lease"] is None else self.time.grant(float(item["lease"]))
             cell = self.grid.at(self.grid.index(item["cell"]))
@@ -247,14 +251,15 @@ class State:
                     item["terms"], item["state"],
                 )
             )  # fmt: skip
-        for item in body.told:
-            observation = Measured.of({n: item[n] for n in MEASURED}).observation(self.grid)
-            index = self.grid.index(observation.cell)
-            self.measurements.pop(index, None)
-            self.measurements[index] = Measurement(
-                event.seq, observation, item["who"], float(item["at"]), item["query"]
+        for place, item in enumerate(body.told):
+            told = {n: item[n] for n in (*MEASURED, "detection") if n in item}
+            observation = Measured.of(told).observation(self.grid)
+            self.add_visit(
+                Measurement(
+                    event.seq, observation, item["who"], float(item["at"]), item["query"], place
+                )
             )
-            self.waiting.pop(index, None)
+            self.waiting.pop(self.grid.index(observation.cell), None)
             for query in self.queries_of(observation.cell):
                 if query.state == "asked":
                     self._settle(query, "told")
@@ -390,7 +395,8 @@ class State:
         """
         if self._area is None:
             closed = [int(i) for i in np.flatnonzero(self.base_closed)]
-            self._area = canonical([self.spec.to_dict()["grid"], closed])
+            area = {"grid": self.spec.to_dict()["grid"], "closed": closed}
+            self._area = canonical(list(parted(area)[0].values()))
         start = digest("engram-state-1", code, terms, self._area, budget)
         keys = self._keys.setdefault(start, [start])
         for group in self.groups()[len(keys) - 1 :]:

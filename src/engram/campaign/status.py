@@ -9,7 +9,7 @@ from engram.campaign.answers import CampaignLine, Outline, Status, Trust
 from engram.campaign.campaign import Campaign
 from engram.campaign.companion import spatial_evidence
 from engram.campaign.correction import corrected
-from engram.campaign.decide import SLACK, standing
+from engram.campaign.decide import SLACK, Standing, standing
 from engram.campaign.fitness import Fitness, base_rate_evidence, prior_fitness
 from engram.campaign.model import iso
 from engram.campaign.prospect import Prospect, prospect
@@ -47,7 +47,7 @@ def status(campaign: Campaign, *, level: float = 0.8, ahead: int = NEXT) -> Stat
     if state.spec.budget_kind == "measurements":
         budget, left = int(budget), round(left)
     chances = corrected(seen.probability, seen.forecast, seen.hits)
-    count = _affordable(state, standing(state, policy, campaign.wish(1), at).order, at)
+    count = _affordable(state, standing(state, policy, campaign.wish(1), at), at)
     rest, soon = (prospect(seen, masses, n, level=level) for n in (count, min(count, ahead)))
     return Status(
         name=campaign.name,
@@ -62,9 +62,7 @@ def status(campaign: Campaign, *, level: float = 0.8, ahead: int = NEXT) -> Stat
         budget_kind=state.spec.budget_kind,
         budget_left=left,
         found=state.found,
-        closed=sum(
-            state.is_closed(i) and i not in state.measurements for i in range(state.grid.n_cells)
-        ),
+        closed=_closed(state),
         remaining=summary(masses, level),
         events=state.seq,
         remaining_by_policy=round(float(chances[seen.searchable].sum()), 2),
@@ -91,11 +89,21 @@ def effects_of(policy: Policy) -> list[Effect]:
     return [] if model is None else model.effects()
 
 
-def _affordable(state: State, order: list[int], at: float) -> int:
-    """How many of these cells the budget left pays for; dearer ones are passed over, as when
-    cells are handed out."""
+def _closed(state: State) -> int:
+    """Cells that nobody may measure and nobody has."""
+    closed = state.base_closed.copy()
+    closed[list(state.closed)] = True
+    closed[list(state.measurements)] = False
+    return int(closed.sum())
+
+
+def _affordable(state: State, stand: Standing, at: float) -> int:
+    """How many of the cells the budget left pays for, the best first; dearer ones are passed over,
+    as when cells are handed out."""
     left, count = state.budget_left(at) + SLACK, 0
-    for index in order:
+    if state.spec.budget_kind == "measurements":
+        return min(max(int(left), 0), int(stand.available.sum()))
+    for index in stand.order():
         if (price := state.spec.cost_of(index)) <= left:
             count += 1
             left -= price

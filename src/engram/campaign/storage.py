@@ -52,7 +52,10 @@ class Storage:
 
     def create_campaign(self, name: str, event: Event) -> CampaignRow:
         """A new campaign with its first event; refuses a name that is taken."""
-        return self.store.create(name, uuid.uuid4().hex, _record(event, "")[0])
+        first = _record(event, "")[0]
+        if event.beside is not None:
+            first = first._replace(detail=canonical(event.beside))
+        return self.store.create(name, uuid.uuid4().hex, first)
 
     def campaign(self, name: str) -> CampaignRow:
         """The campaign of this name."""
@@ -74,8 +77,9 @@ class Storage:
 
     def page(self, row: CampaignRow, after: int, limit: int) -> list[Event]:
         """Up to ``limit`` events behind number ``after``."""
-        records = self.store.read(row, lambda log: log.records(after + 1, limit))
-        return [_event(record) for record in records]
+        return self.store.read(
+            row, lambda log: [_whole(log, record) for record in log.records(after + 1, limit)]
+        )
 
     def event(self, row: CampaignRow, seq: int) -> Event | None:
         """One event by its number."""
@@ -136,12 +140,24 @@ def _behind(log: LogReader, row: CampaignRow, after: int, hash: str) -> list[Eve
         if not records or (records[0].seq, records[0].hash) != (after, hash):
             raise _stale(row, after, records, log.last())
         records = records[1:]
-    return [_event(record) for record in records]
+    return [_whole(log, record) for record in records]
 
 
 def _found(log: LogReader, key: str) -> Event | None:
     record = log.by_key(key)
-    return None if record is None else _event(record)
+    return None if record is None else _whole(log, record)
+
+
+def _whole(log: LogReader, record: Record) -> Event:
+    """The event of a line, with what stands beside it."""
+    event = _event(record)
+    if not event.parted:
+        return event
+    try:
+        beside = json.loads(log.detail(event.seq) or "null")
+    except NOT_JSON:
+        beside = None
+    return replace(event, beside=beside if isinstance(beside, dict) else None)
 
 
 def _stale(row: CampaignRow, seq: int, found: list[Record], end: Record | None) -> StaleError:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engram.blocks import as_field
 from engram.detection import PERFECT, Detection, doubtful, learnt_chance, updated
 from engram.errors import InputError
 from engram.grid import Cell, Grid
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 
 KEPT = 2
 """Answers kept for one state: for what a crew is offered, and for all cells."""
+
+
+DAMPED = 18.0
+"""Cells around a taken one whose scores are pulled down; farther away the factor rounds to 1."""
 
 
 @dataclass(frozen=True)
@@ -281,6 +286,9 @@ def best_apart(
     grid: Grid, total: NDArray[np.float64], available: NDArray[np.bool_], taken: list[int]
 ) -> int:
     """The best available cell (flat index) away from those that are taken."""
+    by_blocks = as_field(total)
+    if by_blocks is not None:
+        return by_blocks.best(available, taken=taken)[0][0]
     return best_cells(_damped(grid, total, taken), available)[0]
 
 
@@ -295,10 +303,11 @@ def _damped(grid: Grid, total: NDArray[np.float64], taken: list[int]) -> NDArray
     finite = total[np.isfinite(total)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
     low -= 1e-6 * (high - low) or 1.0
-    out = total - low
+    out = (total - low).reshape(grid.rows, grid.cols)
     for index in taken:
-        out = out * (1 - np.exp(-grid.geometry.squares(grid.at(index)) / 8.0))
-    return np.asarray(out + low)
+        window = grid.geometry.window(grid.at(index), DAMPED)
+        out[window] *= 1 - np.exp(-grid.geometry.squares_in(window, grid.at(index)) / 8.0)
+    return np.asarray(out.ravel() + low)
 
 
 def flat_scores(

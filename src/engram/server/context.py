@@ -27,7 +27,7 @@ from engram.server.workers import Answer, Workers
 
 WARM = 2
 """Campaigns whose policies are made ready at the start."""
-WARM_AFTER = 0.01
+WARM_AFTER = 0.0
 """Seconds after which an idle process takes in what was told."""
 REMEMBERED = 200
 """Answers kept for those who ask the same of the same state."""

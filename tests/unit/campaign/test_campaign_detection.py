@@ -11,7 +11,7 @@ import pytest
 
 from engram.campaign import Campaign, status, verify
 from engram.campaign import snapshot as snapshots
-from engram.campaign.remaining import SearchSoFar, distribution, poisson_binomial
+from engram.campaign.remaining import SearchSoFar, distribution
 from engram.campaign.state import State
 from engram.detection import Detection
 from engram.errors import ConflictError, InputError
@@ -131,13 +131,12 @@ def test_what_is_left_counts_targets_that_may_have_been_missed() -> None:
     masses = distribution(found)
     assert len(masses) == 17
     assert masses.sum() == pytest.approx(1)
-    np.testing.assert_allclose(poisson_binomial(np.array([0.5, 0.5])), [0.25, 0.5, 0.25])
+    open_cells = seen.available & ~found.unsure
     never = distribution(
-        SearchSoFar(
-            grid, seen.available & ~found.unsure, found.cells, found.hits, found.forecast, p
-        )
+        SearchSoFar(grid, open_cells, found.cells, found.hits, found.forecast, p, found.chance)
     )
-    mean = never @ np.arange(len(never)) + 3 * 0.3
+    assert found.misses is not None
+    mean = never @ np.arange(len(never)) + found.misses.expected.sum()
     assert masses @ np.arange(17) == pytest.approx(mean)
 
 

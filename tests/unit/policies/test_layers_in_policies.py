@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from engram import Grid, InputError, Layers, Task, make_policy, simulate
+from engram.detection import Detection
 from engram.memory.permanent import PermanentMemory
 from engram.observation import Observations
 from engram.policies.base import Policy
@@ -48,6 +51,22 @@ def test_order_unit_and_sign_of_layers_change_no_suggestion(memory: PermanentMem
     plain = simulate(engine(memory, {"a": VALUES, "b": NOISE}), TASK).cells
     other = engine(memory, {"b": 3 + NOISE * 8, "a": -2 * VALUES})
     assert simulate(other, TASK).cells == plain
+
+
+def test_order_and_unit_change_nothing_where_visits_miss(memory: PermanentMemory) -> None:
+    def cells(values: dict[str, np.ndarray]) -> list[tuple[int, int]]:
+        layers = Layers.of(GRID, values)
+        policy = make_policy(
+            "em-ptdm", GRID, 16, memory=memory, draws=FEW, layers=layers, detection=0.6
+        )
+        task = replace(TASK, detection=Detection(0.6))
+        for _ in range(16):
+            cell = policy.suggest()[0].cell
+            policy.observe(task.measure(cell, policy.observations.cells.count(cell)))
+        return policy.observations.cells
+
+    plain = cells({"a": VALUES, "b": NOISE})
+    assert cells({"b": 7 - 0.5 * NOISE, "a": 4 * VALUES}) == plain
 
 
 def test_no_layers_is_the_engine_of_before(memory: PermanentMemory) -> None:

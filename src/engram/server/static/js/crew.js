@@ -14,6 +14,7 @@ import { Position } from "./position.js";
 import { reportForm } from "./report_form.js";
 import { cellName, compass, metres, steps, t } from "./strings.js";
 import { cellsApart, tour } from "./tour.js";
+import { mayMiss } from "./visits.js";
 
 const MINE = [0, 114, 178];
 const PATIENCE = 8000;
@@ -182,7 +183,7 @@ class Crew {
     if (where !== this.where) return;
     this.known = Math.max(this.known, seq);
     this.cells.out = this.cells.out.filter((query) => !same(query.cell, body.cell));
-    if (what === "tell") this.cells.measured.push({ cell: body.cell, outcome: body.outcome, by: body.by, at, seq, query: null });
+    if (what === "tell") this.cells.measured.push({ cell: body.cell, outcome: body.outcome, by: body.by, at, seq, query: null, visits: 1, settled: body.outcome > 0 || !mayMiss(this.facts) });
     await this.remember();
     this.soon();
   }

@@ -4,6 +4,7 @@ import { get, post } from "./api.js";
 import { h, newKey, show } from "./dom.js";
 import { action, field, form, input, panel, wordsOf } from "./forms.js";
 import { cellName, degrees, number, t, when } from "./strings.js";
+import { detectionField, visitsOf } from "./visits.js";
 
 /** Cells by their numbers, for large areas and for those who do not see the map. */
 function finder(planner) {
@@ -47,10 +48,11 @@ export function cellPanel(planner) {
     const outcome = input({ type: "number", min: "0", max: "1", step: "any", value: "1", name: "outcome", required: true });
     const note = input({ name: "note", maxlength: "2000" });
     const by = input({ name: "by", list: "crew-names", value: planner.facts.crew, maxlength: "200", required: true });
+    const trust = detectionField(planner.facts);
     return h("details", { class: "act" }, h("summary", {}, t("tell")), form([
-      field(t("outcome"), outcome, t("outcomeHint")), field(t("by"), by), field(t("note"), note),
+      field(t("outcome"), outcome, t("outcomeHint")), field(t("by"), by), trust.whole, field(t("note"), note),
     ], t("tellButton"), async () => {
-      await send("tell", { cell, outcome: Number(outcome.value), note: note.value, by: by.value.trim() });
+      await send("tell", { cell, outcome: Number(outcome.value), note: note.value, by: by.value.trim(), ...trust.said() });
       return done(t("toldWords", { cell: cellName(cell) }));
     }, { id: "tell-form" }));
   }
@@ -87,8 +89,8 @@ export function cellPanel(planner) {
     const measured = planner.measured(cell);
     const found = [];
     if (measured && planner.may("planner")) found.push(correctForm(cell, measured.outcome));
-    if (!measured && state !== "closed") found.push(tellForm(cell), failForm(cell));
-    if (planner.may("planner") && (state === "open" || state === "waiting")) {
+    if (!measured?.settled && state !== "closed") found.push(tellForm(cell), failForm(cell));
+    if (planner.may("planner") && ["open", "waiting", "visited"].includes(state)) {
       found.push(action(t("closeCell"), async () => {
         await send("close", { cells: [cell] });
         await done();
@@ -145,7 +147,7 @@ export function cellPanel(planner) {
       if (chosen !== cell) return;
       show(body,
         h("h3", {}, cellName(cell), " · ", t(`state_${story.state}`)),
-        place(cell), belief(cell), acts(cell, story.state), why(story.queries),
+        place(cell), belief(cell), visitsOf(story), acts(cell, story.state), why(story.queries),
         h("h3", {}, t("story")),
         story.events.length ? h("ol", { class: "story" }, story.events.map(event)) : h("p", { class: "empty" }, t("noStory")));
     } catch (error) {

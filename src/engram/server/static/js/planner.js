@@ -82,7 +82,8 @@ class Planner {
     const out = this.cells.out.find(at);
     const index = cell[0] * this.lattice.cols + cell[1];
     let state = t("state_open");
-    if (measured) state = t(measured.outcome > 0 ? "sign_find" : "sign_blank");
+    if (measured?.settled || measured?.outcome > 0) state = t(measured.outcome > 0 ? "sign_find" : "sign_blank");
+    else if (measured && !out) state = t("signVisited", { n: measured.visits });
     else if (out) state = t("outWith", { by: out.by });
     else if (this.cells.closed.includes(index)) state = t("state_closed");
     const value = this.valueAt(cell);

@@ -4,6 +4,7 @@ import { h, newKey, say } from "./dom.js";
 import { action, field, input, wordsOf } from "./forms.js";
 import { smaller } from "./photo.js";
 import { cellName, t } from "./strings.js";
+import { detectionField, mayMiss } from "./visits.js";
 
 const DAY = 86400;
 
@@ -14,17 +15,19 @@ export function reportForm(crew, query, send) {
   const value = input({ type: "number", step: "any", min: String(area.range[0]), max: String(area.range[1]), name: "value", inputmode: "decimal" });
   const note = h("textarea", { name: "note", maxlength: "2000", rows: "2" });
   const photo = input({ type: "file", accept: "image/*", capture: "environment", name: "photo" });
+  const trust = mayMiss(crew.facts) ? detectionField(crew.facts) : null;
   const unreached = h("div", { class: "unreached", hidden: true });
 
   const base = () => ({ cell: query.cell, by: crew.facts.crew });
 
   async function tell(outcome) {
-    if (!value.checkValidity()) {
-      value.closest("details").open = true;
-      value.reportValidity();
+    const wrong = [value, trust?.given].find((one) => one && !one.checkValidity());
+    if (wrong) {
+      wrong.closest("details").open = true;
+      wrong.reportValidity();
       return;
     }
-    const body = { ...base(), outcome, note: note.value.trim() };
+    const body = { ...base(), outcome, note: note.value.trim(), ...trust?.said() };
     if (one && value.value !== "") body.value = [Number(value.value)];
     const file = photo.files[0];
     let small = null;
@@ -49,7 +52,7 @@ export function reportForm(crew, query, send) {
   return h("form", { class: "report", onsubmit: (event) => event.preventDefault() },
     h("details", { class: "act" }, h("summary", {}, t("valueNotePhoto")),
       one && field(t("value"), value, t("valueHint", { low: area.range[0], high: area.range[1] })),
-      field(t("note"), note), field(t("photo"), photo)),
+      trust?.whole, field(t("note"), note), field(t("photo"), photo)),
     h("div", { class: "large-buttons", role: "group", "aria-label": t("whatWasThere", { cell: cellName(query.cell) }) },
       action(t("foundButton"), () => tell(1), { class: "large found", id: "found" }),
       action(t("nothingButton"), () => tell(0), { class: "large nothing", id: "nothing" }),

@@ -4,7 +4,7 @@
 const SHELL = "/crew/shell";
 const MODULES = [
   "api", "area_map", "cells_layer", "colours", "crew", "crew_lists", "dom", "forms", "header",
-  "keeping", "lattice", "outbox", "photo", "position", "report_form", "strings", "tour",
+  "keeping", "lattice", "outbox", "photo", "position", "report_form", "strings", "tour", "visits",
 ];
 const FILES = [
   "/static/css/base.css",

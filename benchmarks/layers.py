@@ -1,0 +1,178 @@
+"""What is known beforehand, measured: every table of docs/layers.md by one command.
+
+    python benchmarks/layers.py --data-root DIR --runs DIR [--only NAME,...] [--tasks N]
+                                [--workers N] [--as-they-are]
+
+Runs ``engram bench run`` for every table, one after the other (the same command goes on after an
+interruption), and writes ``benchmarks/results/layers-NAME.json`` and ``.md``. ``--tasks`` takes
+fewer tasks than the plan says. ``--as-they-are`` runs nothing and takes what is in the folder, of
+runs that were stopped the tasks that every policy has searched.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engram.bench.runner import read_results
+from engram.bench.seen import seen_lines
+from engram.bench.tables import cost_table, markdown, paired_table, rate_table, summarise
+
+RESULTS = Path(__file__).resolve().parent / "results"
+FOUR = "100,150,200,250"
+NOISE = "+".join(f"noise-{i}" for i in range(5))
+EVERYBODY = "random,spread,gp,greedy,diffatd,em-ptdm"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One table: what ``engram bench run`` is given; data files lie under the root."""
+
+    suite: str
+    data: tuple[str, ...]
+    options: tuple[str, ...]
+    policies: str
+    tasks: int
+    at: str = f"50,{FOUR}"
+    prior: str = "universal"
+
+    def arguments(self, root: Path, tasks: int | None) -> list[str]:
+        count = self.tasks if tasks is None else min(tasks, self.tasks)
+        data = [part for file in self.data for part in ("--data", str(root / file))]
+        what = ["--policies", self.policies, "--prior", self.prior, "--tasks", f"0:{count}"]
+        budget = self.at.split(",")[-1]
+        return [self.suite, *data, *self.options, *what, "--budget", budget, "--at", self.at]
+
+
+def _species(name: str, *files: str, **options: Any) -> Plan:
+    data = tuple(f"species/{file}" for file in files)
+    told = ("--species", name, "--effort-layer")
+    return Plan("species", data, told, "em-ptdm,gp,layer-order", 24, prior="species", **options)
+
+
+BIRDS = "species/feederwatch_2021.csv.gz"
+CHICKADEE = ("--species", "Poecile atricapillus")
+GOLD = ("extra/murchison_gold_128.npz",)
+PLANS = {
+    "chickadee": _species("Poecile atricapillus", "feederwatch_2021.csv.gz"),
+    "strymon": _species("Strymon melinus", "points_other.csv.gz", "inat_caterpillars.csv.gz"),
+    "waxwing": _species("Bombycilla cedrorum", "ebird_fine_grid_monthly.csv.gz"),
+    "gold": Plan(
+        "windows",
+        GOLD,
+        ("--set", "target=gold_count,layers=greenstone"),
+        "em-ptdm,gp,layer-order",
+        8,
+    ),
+    "gold-more": Plan(
+        "windows",
+        GOLD,
+        ("--set", "target=gold_count,layers=greenstone:more"),
+        "em-ptdm,gp,layer-order",
+        8,
+    ),
+    "gold-noise": Plan(
+        "windows",
+        GOLD,
+        ("--set", "target=gold_count,layers=greenstone", "--noise-layers", "5"),
+        "em-ptdm,em-ptdm[layers=greenstone]",
+        8,
+    ),
+    "chickadee-noise": Plan(
+        "species",
+        (BIRDS,),
+        (*CHICKADEE, "--effort-layer", "--noise-layers", "5"),
+        f"em-ptdm,em-ptdm[layers=effort],em-ptdm[layers={NOISE}],em-ptdm[layers=off]",
+        24,
+        prior="species",
+    ),
+    "balls-noise": Plan(
+        "balls", (), ("--noise-layers", "5"), "em-ptdm,em-ptdm[layers=off]", 24, "150,200,250"
+    ),
+    "coarse": Plan(
+        "overhead",
+        ("overhead/overhead_tiles.npz",),
+        ("--set", "coarse=on"),
+        "em-ptdm,em-ptdm[layers=off],gp,gp[layers=off]",
+        24,
+        "200,250,300,350",
+        "natural",
+    ),
+    "visits-chickadee": Plan(
+        "species", (BIRDS,), (*CHICKADEE, "--visits"), EVERYBODY, 12, "50,100,150", "species"
+    ),
+    "visits-lanternfly": Plan(
+        "species",
+        ("species/lanternfly_10km.csv.gz",),
+        ("--species", "Lycorma delicatula", "--visits"),
+        EVERYBODY,
+        12,
+        "50,100,150",
+        "species",
+    ),
+}
+
+
+def complete(rows: list[dict[str, Any]], policies: list[str]) -> list[dict[str, Any]]:
+    """Rows of the tasks that every policy has searched."""
+    searched = [{row["task"] for row in rows if row["policy"] == name} for name in policies]
+    whole = set.intersection(*searched)
+    return [row for row in rows if row["task"] in whole]
+
+
+def keep(name: str, run: Path, command: str) -> None:
+    """Write the results of a run, rows and tables, beside the others."""
+    results = read_results(run)
+    options = results["options"]
+    rows = results["rows"] = complete(results["rows"], options["policies"])
+    count = len({row["task"] for row in rows})
+    if not count:
+        print(f"{name}: no task was searched by every policy yet", file=sys.stderr)
+        return
+    at = options["at"]
+    summary = results["summary"] = summarise(rows, at)
+    tables = [rate_table(summary, at), cost_table(summary), paired_table(summary, at)]
+    first, last = options["tasks"]
+    short = "" if count == last - first else f" of {last - first}: the run was stopped"
+    source = (
+        f"`{command}` at {results['commit']}, {count} tasks{short}; ± is half of the 95 % interval "
+        "over tasks."
+    )
+    seen = seen_lines(options["memories"], results.get("seen"))
+    text = "\n".join([*map(markdown, tables), *(f"{line}\n" for line in seen), source, ""])
+    (RESULTS / f"layers-{name}.md").write_text(text, encoding="utf-8")
+    lines = ",\n".join("  " + json.dumps(row) for row in rows)
+    whole = json.dumps({**results, "rows": []}, indent=1).replace(
+        '"rows": []', f'"rows": [\n{lines}\n ]', 1
+    )
+    (RESULTS / f"layers-{name}.json").write_text(whole + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data-root", type=Path, required=True)
+    parser.add_argument("--runs", type=Path, required=True)
+    parser.add_argument("--only", default=",".join(PLANS))
+    parser.add_argument("--tasks", type=int)
+    parser.add_argument("--workers", default="1")
+    parser.add_argument("--as-they-are", action="store_true")
+    args = parser.parse_args()
+    for name in args.only.split(","):
+        plan, run = PLANS[name], args.runs / name
+        given = ["bench", "run", *plan.arguments(args.data_root, args.tasks)]
+        shown = shlex.join(["engram", "bench", "run", *plan.arguments(Path("DATA"), args.tasks)])
+        if not args.as_they_are:
+            more = ["--workers", args.workers, "--out", str(run)]
+            subprocess.run([sys.executable, "-m", "engram", *given, *more], check=True)
+        if (run / "results.json").exists():
+            keep(name, run, shown)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""Campaigns of before are searched by the policies of then."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engram import Grid
+from engram.campaign import Campaign, create_campaign, verify
+from engram.campaign.model import RULES
+from engram.layers import Layers
+from engram.policies.papersearch import PaperSearch, PaperSettings
+
+
+def _campaign(tmp_path: Path, rules: int, grid: Grid | None = None, **terms: Any) -> Campaign:
+    db = str(tmp_path / f"{rules}.db")
+    terms = {"prior": "universal", "rules": rules, **terms}
+    return create_campaign("c", grid or Grid(8, 8), 20, db=db, **terms)
+
+
+@pytest.mark.parametrize("name", ["em-ptdm", "auto"])
+def test_the_engine_of_older_campaigns_takes_an_area_as_a_whole(tmp_path: Path, name: str) -> None:
+    large = Grid(72, 72)
+    then, now = (_campaign(tmp_path, n, large, policy=name).policy() for n in (2, RULES))
+    assert [then.settings.windows, then.local] == [False, False]
+    assert [now.settings.windows, now.local] == [True, True]
+
+
+def test_what_a_campaign_was_created_with_counts_more(tmp_path: Path) -> None:
+    policy = _campaign(tmp_path, 2, policy="em-ptdm[windows=on]").policy()
+    assert policy.settings.windows
+
+
+@pytest.mark.parametrize("name", ["em-ptdm", "diffatd", "greedy"])
+def test_the_paper_preset_of_older_campaigns(tmp_path: Path, name: str) -> None:
+    terms = {"policy": name, "preset": "paper"}
+    then, now = (_campaign(tmp_path, n, **terms).policy() for n in (2, RULES))
+    assert isinstance(then, PaperSearch)
+    assert isinstance(now, PaperSearch)
+    usual, old = PaperSettings(), then.settings
+    assert (old.lesson, old.draws.guidance, old.adapt.m_steps) == ("prior", "mmps", 20)
+    assert (old.draws.steps, old.draws.refresh_steps) == (6, 3)
+    assert (now.settings.lesson, now.settings.draws) == (usual.lesson, usual.draws)
+
+
+@pytest.mark.parametrize("name", ["random", "diffatd"])
+def test_policies_that_have_not_changed_take_no_options_of_then(tmp_path: Path, name: str) -> None:
+    assert _campaign(tmp_path, 1, policy=name).policy().name == name
+
+
+@pytest.mark.parametrize(("rules", "again", "older"), [(2, 0, 2), (RULES, 2, 0)])
+def test_suggestions_of_an_engine_that_is_gone_are_counted_apart(
+    tmp_path: Path, rules: int, again: int, older: int
+) -> None:
+    layers = Layers.of(Grid(8, 8), {"rock": np.arange(64.0).reshape(8, 8)})
+    campaign = _campaign(tmp_path, rules, policy="em-ptdm", layers=layers)
+    campaign.ask(2)
+    found = verify(campaign)
+    assert (found.faults, found.suggestions, found.older) == ([], again, older)
