@@ -7,7 +7,8 @@ Ball tasks in which a visit finds a target that is there with a chance below 1, 
 that is told the chance, that takes blanks for truth and that learns it, and by the process that is
 told it and that learns it. Prints (and writes, as Markdown and JSON) success rates, revisits, the
 calibration of the forecasts against what cells hold, and how often the interval of what is left
-holds the truth. Searches are kept in DIR; with ``--only-kept`` nothing is run.
+holds the truth, how wide it is, and its interval score (smaller is better). Searches are kept in
+DIR; with ``--only-kept`` nothing is run.
 """
 
 from __future__ import annotations
@@ -75,8 +76,10 @@ def _left(search: Search, t: int) -> dict[str, float]:
     row: dict[str, float] = {"truth": truth}
     for level in LEVELS:
         rest = summary(masses, level)
-        row |= {"expected": rest.expected, f"width{level:g}": rest.high - rest.low}
-        row[f"covered{level:g}"] = float(rest.low <= truth <= rest.high)
+        width, outside = rest.high - rest.low, max(rest.low - truth, truth - rest.high, 0)
+        row |= {"expected": rest.expected, f"width{level:g}": width}
+        row[f"covered{level:g}"] = float(outside == 0)
+        row[f"score{level:g}"] = width + 2 / (1 - level) * outside
     return row
 
 
@@ -85,7 +88,8 @@ def table(rows: list[dict[str, Any]], at: tuple[int, ...]) -> str:
     names = [label for label, _, _ in PLANS if any(r["policy"] == label for r in rows)]
     head = [
         *("policy", "tasks", *(f"SR at {b}" for b in at), "revisits", "calib. error"),
-        *("left: 80 % holds", "95 % holds", "truth", "expected"),
+        *("left: 80 % holds", "width", "score", "95 % holds", "width", "score"),
+        *("truth", "expected"),
     ]
     lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     for name in names:
@@ -103,8 +107,12 @@ def table(rows: list[dict[str, Any]], at: tuple[int, ...]) -> str:
         lines.append(
             f"| {name} | {len(own)} | {' | '.join(shown)} "
             f"| {np.mean([r['revisits'] for r in own]):.0f} | {calibration(p, held)[1]:.3f} "
-            f"| {mean['covered0.8']:.0%} | {mean['covered0.95']:.0%} | {mean['truth']:.0f} "
-            f"| {mean['expected']:.0f} |"
+            + "".join(
+                f"| {mean[f'covered{level:g}']:.0%} | {mean[f'width{level:g}']:.0f} "
+                f"| {mean[f'score{level:g}']:.0f} "
+                for level in LEVELS
+            )
+            + f"| {mean['truth']:.0f} | {mean['expected']:.0f} |"
         )
     return "\n".join(lines)
 
