@@ -112,9 +112,15 @@ class Attack:
 
 
 def _wrong(case: schemathesis.Case) -> bool:
-    """Whether body or query are wrong for sure: token and path may have been put right by us."""
+    """Whether body or query are wrong for sure: token and path may have been put right by us.
+
+    A query of parameters that nobody declared is none: HTTP lets servers pass them over.
+    """
     parts = {} if case.meta is None else case.meta.components
     wrong = {where for where, part in parts.items() if part.mode is GenerationMode.NEGATIVE}
+    declared = {parameter.name for parameter in case.operation.query}
+    if not declared & set(case.query or {}):
+        wrong.discard(ParameterLocation.QUERY)
     return bool(wrong & {ParameterLocation.BODY, ParameterLocation.QUERY})
 
 

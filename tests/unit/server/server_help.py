@@ -46,6 +46,10 @@ class InlineWorkers(Workers):
     async def start(self, rows: Any) -> None:
         pass
 
+    async def stop(self) -> None:
+        await super().stop()
+        self._worker.close()  # so that the database is one whole file, which tests copy
+
 
 def inline_app(db: str) -> Any:
     return create_app(Settings(db=db), InlineWorkers(db))
