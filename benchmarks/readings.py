@@ -9,7 +9,8 @@ compared with the truth:
 area   : mean log-likelihood of the outcomes of all cells that are not measured
 auc    : chance that an unmeasured target ranks above an unmeasured blank
 share  : mean probability of target there, less the true share
-spread : mean of Eq. 9 there, by which the paper explores, of P squared at most
+spread : mean of Eq. 9 there, by which the paper explores; P squared at most while samples keep to
+         the range
 
 What a reading's own search would have measured plays no part, so that forecasts can be told from
 the rule that uses them. Differences are paired over tasks, with 95 % intervals.
@@ -48,6 +49,10 @@ READINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "h in hindsight, imagined pixels in full": (
         "em-ptdm",
         {**TOLD, **H, "lesson": "hindsight", "imagined": 1.0},
+    ),
+    "h in hindsight, imagined pixels not at all": (
+        "em-ptdm",
+        {**TOLD, **H, "lesson": "hindsight", "imagined": 0.0},
     ),
     "MMPS, no h": ("diffatd", MMPS),
     "MMPS, h in hindsight": ("em-ptdm", {**MMPS, **H, "lesson": "hindsight"}),

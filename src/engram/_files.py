@@ -138,6 +138,8 @@ def as_mask(mask: NDArray[Any], where: str) -> NDArray[np.bool_]:
     return np.asarray(values >= (0.5 if high <= 1 else 128))
 
 
+STRIP = 4_000_000
+"""Pixels of a picture that are converted at once."""
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
 """Formats that pictures are read in; others of Pillow's start programs or are rarely tried."""
 
@@ -164,6 +166,17 @@ def open_image(source: Path | bytes, name: str) -> Iterator[Image.Image]:
         raise InputError(f"cannot read image {name}: {error or type(error).__name__}") from error
 
 
+def pixels_of(image: Image.Image, mode: str) -> NDArray[np.uint8]:
+    """(H, W) or (H, W, 3) of an open picture in mode 'L' or 'RGB', copied a strip at a time."""
+    deep = () if mode == "L" else (len(mode),)
+    out = np.empty((image.height, image.width, *deep), np.uint8)
+    step = max(1, STRIP // image.width)
+    for top in range(0, image.height, step):
+        end = min(top + step, image.height)
+        out[top:end] = np.asarray(image.crop((0, top, image.width, end)).convert(mode))
+    return out
+
+
 def read_image(source: Path | bytes, name: str, mode: str) -> NDArray[np.uint8]:
     """Pixels of an image in Pillow mode 'RGB' or 'L': (H, W, 3) or (H, W).
 
@@ -175,7 +188,7 @@ def read_image(source: Path | bytes, name: str, mode: str) -> NDArray[np.uint8]:
             return _as_mode(found, name, mode)
     with open_image(source, name) as image:
         if mode != "mask":
-            return np.asarray(image.convert(mode), np.uint8)
+            return pixels_of(image, mode)
         pixels = np.asarray(image)
     return _as_mode(pixels, name, mode)
 

@@ -122,22 +122,26 @@ class CellPairs:
     def __init__(self, geometry: Geometry) -> None:
         self.rows, self.cols = geometry.rows, geometry.cols
         self.distances = geometry.offsets()
-        self._values = self.distances
+        self.values = self.distances
 
     def use(self, values: Array) -> None:
         """Values of the function at ``distances``."""
-        self._values = values
+        self.values = values
+
+    def corner(self, row: int, col: int) -> tuple[int, int]:
+        """Where the values between a cell and the cell (0, 0) stand in ``values``."""
+        return self.rows - 1 - row, self.cols - 1 - col
 
     def row(self, index: int) -> Array:
         """(n_cells,) the function between one cell and every cell."""
-        r, c = self.rows - 1 - index // self.cols, self.cols - 1 - index % self.cols
-        return np.asarray(self._values[r : r + self.rows, c : c + self.cols].ravel())
+        r, c = self.corner(index // self.cols, index % self.cols)
+        return np.asarray(self.values[r : r + self.rows, c : c + self.cols].ravel())
 
     def between(self, index: NDArray[np.intp]) -> Array:
         """(len(index), len(index)) the function between some cells."""
         rows, cols = np.divmod(index, self.cols)
         down, right = rows - rows[:, None], cols - cols[:, None]
-        return np.asarray(self._values[down + self.rows - 1, right + self.cols - 1])
+        return np.asarray(self.values[down + self.rows - 1, right + self.cols - 1])
 
     def block(self, index: NDArray[np.intp]) -> Array:
         """(len(index), n_cells) the function between some cells and every cell."""

@@ -348,14 +348,14 @@ class LayeredModel(SpatialModel):
 
         return Effect(terms.name, change(0.0), change(-spread), change(spread), best)
 
-    def _learn(
+    def learnt(
         self, index: NDArray[np.intp], values: Array, more: Array | float = 0.0
     ) -> LayeredHyperparameters:
         """Marginal likelihood times priors, maximised from the prior's mode."""
         from scipy.linalg import cho_factor, cho_solve
         from scipy.optimize import minimize
 
-        start = self._start
+        start = self.start
         assert isinstance(start, LayeredHyperparameters)
         if min((values > 0).sum(), (values <= 0).sum()) < FEWEST:
             return start

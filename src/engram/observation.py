@@ -104,6 +104,23 @@ def _checked_content(grid: Grid, content: ArrayLike, where: str) -> NDArray[np.f
     return np.ascontiguousarray(np.clip(array, low, high))
 
 
+class Images:
+    """What visits showed: mask, values and noise of :class:`Observations`."""
+
+    def __init__(self, grid: Grid) -> None:
+        self.grid = grid
+        self.mask = np.zeros((grid.height, grid.width), np.float32)
+        self.noise = np.zeros((grid.height, grid.width), np.float32)
+        self.values = np.zeros((grid.channels, grid.height, grid.width), np.float32)
+
+    def show(self, item: Observation) -> None:
+        """Put one visit in the place of what was shown of its cell."""
+        rows, cols = self.grid.block(item.cell)
+        self.mask[rows, cols] = 1.0
+        self.noise[rows, cols] = item.noise
+        self.values[:, rows, cols] = item.content
+
+
 class Observations:
     """All visits of one search, in order, and as images.
 
@@ -122,14 +139,37 @@ class Observations:
     ) -> None:
         self.grid, self.detection = grid, detection
         self.items: list[Observation] = []
-        self.mask = np.zeros((grid.height, grid.width), np.float32)
-        self.noise = np.zeros((grid.height, grid.width), np.float32)
-        self.values = np.zeros((grid.channels, grid.height, grid.width), np.float32)
         self.measured = np.zeros(grid.n_cells, bool)
         self.settled = np.zeros(grid.n_cells, bool)
         self._log_odds: dict[int, float] = {}
+        self._shown: dict[int, Observation] = {}
+        self._images: Images | None = None
+        self._indices: list[int] = []
+        self._outcomes: list[float] = []
+        self._own_detection: list[int] = []
         for item in items:
             self.add(item)
+
+    @property
+    def images(self) -> Images:
+        """What the visits showed, made when it is first looked at: it is as large as the area."""
+        if self._images is None:
+            self._images = Images(self.grid)
+            for item in self._shown.values():
+                self._images.show(item)
+        return self._images
+
+    @property
+    def mask(self) -> NDArray[np.float32]:
+        return self.images.mask
+
+    @property
+    def noise(self) -> NDArray[np.float32]:
+        return self.images.noise
+
+    @property
+    def values(self) -> NDArray[np.float32]:
+        return self.images.values
 
     def __len__(self) -> int:
         return len(self.items)
@@ -166,17 +206,20 @@ class Observations:
 
     def _put(self, item: Observation, index: int) -> None:
         """Append a visit of the cell with this index that was checked."""
-        rows, cols = self.grid.block(item.cell)
-        if not (self.mask[rows, cols].any() and item.outcome == 0 and self._found(index)):
-            self.noise[rows, cols] = item.noise
-            self.values[:, rows, cols] = item.content
-        self.mask[rows, cols] = 1.0
+        if not (self.measured[index] and item.outcome == 0 and self._found(index)):
+            self._shown[index] = item
+            if self._images is not None:
+                self._images.show(item)
         self.measured[index] = True
         own = (item.detection or self.detection).at_first
         known = self._log_odds.get(index, 0.0) + own.log_odds(item.outcome > 0)
         self._log_odds[index] = known
         self.settled[index] = settles(known)
         self.items.append(item)
+        if item.detection is not None:
+            self._own_detection.append(len(self._indices))
+        self._indices.append(index)
+        self._outcomes.append(item.outcome)
 
     def open_after(self, visits: Iterable[Observation]) -> bool:
         """Whether a cell may be visited once more after these further visits of it."""
@@ -215,7 +258,12 @@ class Observations:
     @property
     def factors(self) -> NDArray[np.float64]:
         """(n,) what each report adds to the log-odds of target of its cell."""
-        return np.array([self.detection_of(o).log_odds(o.outcome > 0) for o in self.items])
+        found = self.outcomes > 0
+        usual = [self.detection.log_odds(report) for report in (False, True)]
+        out = np.where(found, usual[1], usual[0])
+        for i in self._own_detection:
+            out[i] = self.detection_of(self.items[i]).log_odds(bool(found[i]))
+        return out
 
     @property
     def log_odds(self) -> NDArray[np.float64]:
@@ -243,9 +291,12 @@ class Observations:
     @property
     def found(self) -> int:
         """Cells in which target was found; settled ones where it may be a false alarm."""
-        finds = [o for o in self.items if o.outcome > 0]
-        sure = {o.cell for o in finds if not self.detection_of(o).false_alarm}
-        return len(sure | {o.cell for o in finds if self.settled[self.grid.index(o.cell)]})
+        finds = np.flatnonzero(self.outcomes > 0)
+        cells = self.indices[finds]
+        alarms = np.full(len(finds), self.detection.false_alarm)
+        for i in self._own_detection:
+            alarms[finds == i] = self.detection_of(self.items[i]).false_alarm
+        return len(np.unique(cells[(alarms == 0) | self.settled[cells]]))
 
     @property
     def cells(self) -> list[Cell]:
@@ -254,13 +305,12 @@ class Observations:
     @property
     def indices(self) -> NDArray[np.intp]:
         """(n,) flat indices of the measured cells in the order of measurement."""
-        rows, cols = np.array(self.cells, np.intp).reshape(-1, 2).T
-        return np.asarray(rows * self.grid.cols + cols)
+        return np.array(self._indices, np.intp)
 
     @property
     def outcomes(self) -> NDArray[np.float64]:
         """(n,) outcomes in the order of measurement."""
-        return np.array([item.outcome for item in self.items], np.float64)
+        return np.array(self._outcomes, np.float64)
 
     @property
     def contents(self) -> NDArray[np.float32]:

@@ -2,7 +2,7 @@
 
 Fitted ones live with what made them: the hyperprior of h in ``policies/hyperprior/*.json`` (field
 ``made``), the coefficients of what is left in ``campaign/coefficients.py`` (``MADE``). Those of
-the default engine that were chosen by hand stay where they are used; ``CHOSEN`` says of each how
+our engines that were chosen by hand stay where they are used; ``CHOSEN`` says of each how
 it came about. What nobody wrote down at the time is called so.
 """
 
@@ -76,6 +76,13 @@ CHOSEN = (
     Chosen("engram.policies.outcome_h:RECENT", 40, _UNKNOWN, _RULE),
     Chosen("engram.policies.outcome_h:PATIENCE", 1.0, _UNKNOWN, _RULE),
     Chosen("engram.policies.selection:TRIAL", 40, _UNKNOWN, "761af09"),
+    Chosen(
+        "engram.policies.papersearch:PaperSettings.imagined",
+        0.05,
+        "by hand between 0.02 and 0.1 on ball tasks 0 to 4, memory digits: forecasts after 120 "
+        "measurements (0, 0.02, 0.1, 1), and searches of tasks 0 to 3 (0.02, 0.05)",
+        "10f6336",
+    ),
 )
 
 

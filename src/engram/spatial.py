@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from engram.detection import noise_of
 from engram.errors import InputError
-from engram.geometry import CellPairs
+from engram.geometry import CellPairs, Geometry
 from engram.grid import Grid
 from engram.marginal import JITTER, matern, matern_evidence
 
@@ -182,20 +182,33 @@ class SpatialModel:
     """
 
     def __init__(
-        self, grid: Grid, *, nu: float = 1.5, hyperparameters: Hyperparameters | None = None
+        self,
+        grid: Grid,
+        *,
+        nu: float = 1.5,
+        hyperparameters: Hyperparameters | None = None,
+        extent: float | None = None,
     ) -> None:
+        """``extent`` is the longest length that can be learnt, in cells; the area's by default."""
         self.grid, self.nu = grid, nu
         self._fixed = hyperparameters
-        extent = grid.geometry.extent
-        self._start = self._first(max(1.0, float(np.sqrt(extent)) / 2))
+        extent = grid.geometry.extent if extent is None else extent
+        self.start = self._first(max(1.0, float(np.sqrt(extent)) / 2))
         self._bounds = np.log([(1e-2, 2.0), (0.5, max(2.0, extent)), (1e-4, 0.25)])
-        self.hyperparameters = hyperparameters or self._start
+        self.hyperparameters = hyperparameters or self.start
         self._anchor = 0
         self._sites: Sites | None = None
         self._index: NDArray[np.intp] = np.zeros(0, np.intp)
         self._values: Array = np.zeros(0)
         self._factors: Array = np.zeros(0)
-        self._posterior = self._conditioned(self._index, self._values)
+        self._made: Posterior | None = None
+
+    @property
+    def _posterior(self) -> Posterior:
+        """Made when it is first looked at: it is a table of measurements and cells."""
+        if self._made is None:
+            self._made = self._conditioned(self._index, self._values)
+        return self._made
 
     def _first(self, length: float) -> Hyperparameters:
         """The mode of the priors, from which learning starts."""
@@ -216,9 +229,9 @@ class SpatialModel:
             values[:known], self._values
         )
         if anchor != self._anchor or not grows:
-            learnt = self._learn(index[:anchor], values[:anchor]) if anchor else self._start
-            self.hyperparameters = self._fixed or learnt
-            self._posterior = self._conditioned(index[:anchor], values[:anchor])
+            found = self.learnt(index[:anchor], values[:anchor]) if anchor else self.start
+            self.hyperparameters = self._fixed or found
+            self._made = self._conditioned(index[:anchor], values[:anchor])
         for i in range(self._posterior.count, len(index)):
             self._posterior.append(int(index[i]), float(values[i]))
         self._anchor, self._index, self._values = anchor, index, values
@@ -233,11 +246,11 @@ class SpatialModel:
         same = all(np.array_equal(a, b) for a, b in zip(first, before, strict=True))
         if anchor != self._anchor or not same:
             sites = Sites.of(*first)
-            learnt = self._learn(sites.index, sites.values, sites.noise) if anchor else self._start
-            self.hyperparameters = self._fixed or learnt
+            found = self.learnt(sites.index, sites.values, sites.noise) if anchor else self.start
+            self.hyperparameters = self._fixed or found
         sites = Sites.of(index, values, factors)
         noise = self.hyperparameters.noise
-        self._posterior = Posterior(self.prior(), noise, sites.index, sites.values, sites.noise)
+        self._made = Posterior(self.prior(), noise, sites.index, sites.values, sites.noise)
         self._anchor, self._index, self._values = anchor, index, values
         self._factors, self._sites = factors, sites
         return self
@@ -249,10 +262,7 @@ class SpatialModel:
             unsure = np.isfinite(self._sites.odds)
             cells, values = self._sites.index[unsure], self._sites.values[unsure]
             noise = self._sites.noise[unsure] + self.hyperparameters.noise
-            own = np.maximum(var[cells], 1e-12)
-            without = 1 / np.maximum(1 / own - 1 / noise, 1e-3)
-            mean[cells] = without * (mean[cells] / own - values / noise)
-            var[cells] = without
+            mean[cells], var[cells] = without_own(mean[cells], var[cells], values, noise)
         return mean, np.sqrt(var)
 
     def predict(self) -> tuple[Array, Array]:
@@ -321,13 +331,21 @@ class SpatialModel:
 
     def prior(self) -> Prior:
         """The process under the present hyperparameters, before any observation."""
-        pairs = CellPairs(self.grid.geometry)
-        pairs.use(self._covariance(pairs.distances))
-        level = self.hyperparameters.variance + MEAN_SD**2
-        cells = self.grid.n_cells
-        return Prior(np.full(cells, MEAN), np.full(cells, level), pairs)
+        cells, pairs = self.grid.n_cells, self.covariance(self.grid.geometry)
+        return Prior(np.full(cells, MEAN), np.full(cells, self.prior_variance), pairs)
 
-    def _learn(
+    @property
+    def prior_variance(self) -> float:
+        """Variance of every cell before any observation."""
+        return self.hyperparameters.variance + MEAN_SD**2
+
+    def covariance(self, geometry: Geometry) -> CellPairs:
+        """Of m + f in two cells of an area, or of a part of it."""
+        pairs = CellPairs(geometry)
+        pairs.use(self._covariance(pairs.distances))
+        return pairs
+
+    def learnt(
         self, index: NDArray[np.intp], values: Array, more: Array | float = 0.0
     ) -> Hyperparameters:
         """Marginal likelihood times priors, maximised from the prior's mode.
@@ -337,7 +355,7 @@ class SpatialModel:
         from scipy.optimize import minimize
 
         evidence = self._evidence(index, values - MEAN, more)
-        mode, width = np.log(astuple(self._start)), np.array(PRIOR_SD)
+        mode, width = np.log(astuple(self.start)), np.array(PRIOR_SD)
 
         def loss(theta: Array) -> tuple[float, Array]:
             value, slope = evidence(theta)
@@ -364,20 +382,29 @@ class SpatialModel:
         from sklearn.gaussian_process import GaussianProcessRegressor
 
         process = GaussianProcessRegressor(
-            self._kernel(self._start), alpha=more + JITTER, optimizer=None
+            self._kernel(self.start), alpha=more + JITTER, optimizer=None
         )
         process.fit(geometry.places(index), values)
         return partial(process.log_marginal_likelihood, eval_gradient=True, clone_kernel=False)
 
 
-def last_refit(n: int) -> int:
+def without_own(mean: Array, var: Array, values: Array, noise: Array) -> tuple[Array, Array]:
+    """Mean and variance (n,) of cells as all others have them (the cavity), given their own
+    outcomes ``values`` and the noise of these."""
+    own = np.maximum(var, 1e-12)
+    without = 1 / np.maximum(1 / own - 1 / noise, 1e-3)
+    return without * (mean / own - values / noise), without
+
+
+def last_refit(n: int, part: int = 10) -> int:
     """The largest number of observations, up to n, at which hyperparameters are learnt.
 
-    5, 10, ... 50, then a tenth of the number apart: 27 refits in 250 observations.
+    5, 10, ... 50, then a tenth of the number apart (or another ``part`` of it): 27 refits in 250
+    observations.
     """
     at = 0
     following = FIRST_REFIT
     while following <= n:
         at = following
-        following += max(FIRST_REFIT, at // 10)
+        following += max(FIRST_REFIT, at // part)
     return at

@@ -38,9 +38,9 @@ def test_they_go_on(ranked: Campaign) -> None:
 def test_the_rules_of_a_campaign_stand_in_its_log(ranked: Campaign, tmp_path: Path) -> None:
     old = ranked.state.spec
     new = create_campaign("new", old.grid, 30, db=str(tmp_path / "new.db"), policy="random")
-    assert (old.rules, new.state.spec.rules) == (1, 2)
-    with pytest.raises(NewerError, match="rules 3; this version of engram knows rules up to 2"):
-        Spec.read({**old.to_dict(), "rules": 3})
+    assert (old.rules, new.state.spec.rules) == (1, 3)
+    with pytest.raises(NewerError, match="rules 4; this version of engram knows rules up to 3"):
+        Spec.read({**old.to_dict(), "rules": 4})
 
 
 @pytest.mark.parametrize(("rules", "why"), [(1, "likely"), (2, "frontier")])

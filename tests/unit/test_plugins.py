@@ -195,6 +195,22 @@ def test_policy_and_memory_in_a_campaign(flat_memory: str, tmp_path: Path, capfd
     assert verify(imagined).ok
 
 
+def test_a_task_of_the_suite_is_searched_by_hand_and_in_a_campaign(
+    flat_memory: str, tmp_path: Path
+) -> None:
+    task = get_suite("stripes").tasks(settings={"width": 3}).task(0)
+    assert engram.simulate(make_policy("sweep", task.grid, 6), task).outcomes == [1, 1, 1, 0, 0, 0]
+    policies = {"sweep": "", "em-ptdm": flat_memory}
+    for policy, prior in policies.items():
+        db = str(tmp_path / f"{policy}.db")
+        campaign = create_campaign("s", task.grid, 4, db=db, policy=policy, prior=prior or None)
+        for query in campaign.ask(3):
+            seen = task.measure(query.cell)
+            campaign.tell(query.cell, seen.outcome, seen.content)
+        assert len(campaign.state.observations) == 3
+        assert verify(open_campaign("s", db=db)).ok
+
+
 def test_a_campaign_takes_the_options_of_a_policy(tmp_path: Path) -> None:
     db = str(tmp_path / "c.db")
     made = create_campaign("a", Grid(6, 6), 5, db=db, policy="gp[acquisition=ucb,bonus=2]")

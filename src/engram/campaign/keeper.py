@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from engram.campaign.artifacts import Artifacts
 from engram.campaign.fits import check_fits
 from engram.campaign.model import Spec
+from engram.campaign.older_rules import options_of_then
 from engram.campaign.state import State
 from engram.errors import ConflictError
 from engram.observation import Observations
@@ -92,7 +93,7 @@ class PolicyKeeper:
             preset=spec.preset,
             layers=spec.layers,
             detection=spec.detection,
-            **spec.options,
+            **{**options_of_then(spec, self._prior), **spec.options},
         )
 
     def _start(self, state: State, keys: list[str]) -> tuple[Policy, int]:

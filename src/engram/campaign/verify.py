@@ -15,6 +15,7 @@ from engram.campaign.events import Ask, Event, Merge
 from engram.campaign.keeper import PolicyKeeper
 from engram.campaign.merging import check_merge, explained
 from engram.campaign.model import canonical, digest
+from engram.campaign.older_rules import is_gone
 from engram.campaign.state import State
 from engram.errors import DamagedError, EngramError
 
@@ -24,11 +25,16 @@ TOLERANCE = 1e-4
 
 @dataclass
 class Verification:
-    """What the replay found; it agrees when there are no faults."""
+    """What the replay found; it agrees when there are no faults.
+
+    suggestions : those that were made again;  older : those that were not, because the policy of
+        then is no longer there (``older_rules``)
+    """
 
     events: int = 0
     asks: int = 0
     suggestions: int = 0
+    older: int = 0
     faults: list[str] = field(default_factory=list)
 
     @property
@@ -131,6 +137,9 @@ def _check_ask(
     report.asks += 1
     if _detail_hash(kept) != ask.detail_sha256:
         report.faults.append(f"event {seq}: its explanation was changed or is missing")
+    if is_gone(state.spec):
+        report.older += len(ask.queries)
+        return
     try:
         wish = Wish(ask.n, ask.rank, ask.start, ask.pool)
         picks = decide(state, keeper.policy(state), wish, ask.at)

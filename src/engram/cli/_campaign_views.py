@@ -78,6 +78,8 @@ def verify(name: Name, db: DbOrServer = None, as_json: Json = False) -> None:
 
     report = campaign.verify() if isinstance(campaign, OverHttp) else replay(campaign)
     counts = f"{report.events} events, {report.asks} asks, {report.suggestions} suggestions"
+    if report.older:
+        counts += f" ({report.older} more by an engine of before, which were not made again)"
     faults = "; ".join(report.faults)
     emit(
         report.to_dict(),

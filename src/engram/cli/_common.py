@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from engram.cli._printing import err, show_table
+from engram.cli._printing import acknowledges, err, say, say_json, show_table
 from engram.errors import InputError, shown
 
 if TYPE_CHECKING:
@@ -135,7 +135,19 @@ def stages(budget: int) -> list[int]:
     return sorted({0, round(budget * 0.1), round(budget * 0.25), round(budget * 0.5), budget})
 
 
-def show_results(traces: Sequence[Trace]) -> None:
+def show_report(
+    traces: Sequence[Trace], results: dict[str, Any], page: Path, beside: str, as_json: bool
+) -> None:
+    """What was found, and where the report of it is."""
+    with acknowledges(f"the report was written to {page}"):
+        if as_json:
+            say_json({**results, "report": str(page)})
+        else:
+            _show_results(traces)
+            say(f"Report: {page} (open it in a browser); {beside}")
+
+
+def _show_results(traces: Sequence[Trace]) -> None:
     """The figures of some searches of one task; the last line is what chance finds on average."""
     from engram.report.summary import entries_of, random_result, result_of
 

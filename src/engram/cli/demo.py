@@ -88,12 +88,7 @@ def demo(
             notes=notes,
             beside={"results.json": printing.to_json(results) + "\n"},
         )
-    with printing.acknowledges(f"the report was written to {page}"):
-        if json:
-            printing.say_json({**results, "report": str(page)})
-        else:
-            common.show_results(traces)
-            printing.say(f"Report: {page} (open it in a browser); animation: {out / 'search.gif'}")
+    common.show_report(traces, results, page, f"animation: {out / 'search.gif'}", json)
 
 
 def _run(jobs: list[Search]) -> list[Trace]:

@@ -122,12 +122,7 @@ def search(
             notes=notes,
             beside={"results.json": printing.to_json(results) + "\n"},
         )
-    with printing.acknowledges(f"the report was written to {page}"):
-        if json:
-            printing.say_json({**results, "report": str(page)})
-        else:
-            common.show_results([trace])
-            printing.say(f"Report: {page} (open it in a browser); figures: {out / 'results.json'}")
+    common.show_report([trace], results, page, f"figures: {out / 'results.json'}", json)
 
 
 def _run(policy: Policy, task: Task, label: str) -> Trace:

@@ -36,6 +36,8 @@ LOCKED = {
 """Settings of the library under which files of users are read."""
 MOST_PIXELS = 64_000_000
 """Pixels that are held at once; a larger raster is read reduced."""
+LARGEST_PICTURE, AT_ONCE = 400_000_000, 4_000_000
+"""Pixels of a picture that is searched, and how many are read at once."""
 DENSEST = 8
 """Points per side of a cell at which a raster is looked up."""
 
@@ -231,6 +233,7 @@ def read_bands(path: Path) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     Transparency is no band; of more than three bands the first three are taken.
     """
     from rasterio.enums import ColorInterp
+    from rasterio.windows import Window
 
     with open_geotiff(path) as dataset:
         shown = [
@@ -239,13 +242,21 @@ def read_bands(path: Path) -> tuple[NDArray[Any], NDArray[np.bool_]]:
             if colour != ColorInterp.alpha
         ]
         wanted = shown[: 3 if len(shown) >= 3 else 1]
-        if dataset.width * dataset.height > MOST_PIXELS:
+        if dataset.width * dataset.height > LARGEST_PICTURE:
             raise InputError(
-                f"{path} has {dataset.width * dataset.height:,} pixels, more than {MOST_PIXELS:,}; "
-                "cut or reduce it"
+                f"{path} has {dataset.width * dataset.height:,} pixels, more than "
+                f"{LARGEST_PICTURE:,}; cut or reduce it"
             )
-        pixels = dataset.read(wanted)
-        if pixels.dtype.kind not in "buif":
-            raise InputError(f"{path} holds {pixels.dtype}, not real numbers; save it as such")
-        known = (dataset.read_masks(wanted) > 0).all(axis=0) & np.isfinite(pixels).all(axis=0)
-    return pixels, ~known
+        kind = np.result_type(*(dataset.dtypes[i - 1] for i in wanted))
+        if kind.kind not in "buif":
+            raise InputError(f"{path} holds {kind}, not real numbers; save it as such")
+        pixels = np.empty((len(wanted), dataset.height, dataset.width), kind)
+        blank = np.empty(pixels.shape[1:], bool)
+        step = max(1, AT_ONCE // dataset.width)
+        for top in range(0, dataset.height, step):
+            rows = slice(top, min(top + step, dataset.height))
+            window = Window(0, top, dataset.width, rows.stop - top)
+            pixels[:, rows] = dataset.read(wanted, window=window)
+            known = (dataset.read_masks(wanted, window=window) > 0).all(axis=0)
+            blank[rows] = ~(known & np.isfinite(pixels[:, rows]).all(axis=0))
+    return pixels, blank

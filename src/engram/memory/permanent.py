@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
@@ -187,12 +187,3 @@ class PermanentMemory:
                 f"memory {path} does not hold the weights of its card: {str(error).splitlines()[0]}"
             ) from error
         return cls(denoiser, card)
-
-    @staticmethod
-    def is_memory(path: Path) -> bool:
-        """True when the file names itself an engram memory."""
-        try:
-            with safe_open(path, "pt") as file:
-                return "engram" in (file.metadata() or {})
-        except (OSError, SafetensorError):
-            return False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
@@ -234,14 +233,3 @@ def fitted(images: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8
     top, left = (size[0] - h) // 2, (size[1] - w) // 2
     pad = [(0, 0), (top, size[0] - h - top), (left, size[1] - w - left)]
     return np.pad(images, pad + [(0, 0)] * (images.ndim - 3))
-
-
-def from_arrays(arrays: Iterable[NDArray[np.float32]], description: str) -> ArraySource:
-    """A source from any iterable of equally shaped arrays (H, W) or (H, W, C) in [0, 1]."""
-    stack = [np.asarray(a, np.float32) for a in arrays]
-    shapes = sorted({a.shape for a in stack})
-    if not shapes:
-        raise InputError("no training images given; at least 2 are needed")
-    if len(shapes) > 1:
-        raise InputError(f"arrays of different shapes given: {shapes}")
-    return ArraySource(np.stack(stack), description=description)

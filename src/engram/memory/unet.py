@@ -90,6 +90,17 @@ def _frequencies(count: int) -> Tensor:
     return torch.exp(torch.linspace(0.0, math.log(64.0), count)) * math.pi
 
 
+class PixelLinear(nn.Conv2d):
+    """A convolution of one pixel: in channels-last a plain matrix product, free of copies."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__(inputs, outputs, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = F.linear(x.permute(0, 2, 3, 1), self.weight.flatten(1), self.bias)
+        return y.permute(0, 3, 1, 2)
+
+
 class TimeEmbedding(nn.Module):
     """t in [0, 1], shape (B,) -> (B, width) by Fourier features and one layer."""
 
@@ -168,12 +179,12 @@ class UNet(nn.Module):
         self.stem = nn.Conv2d(config.inputs * folded, widths[0], 3, padding=1)
         self.down = nn.ModuleList(Stage(w, config.blocks, time_width) for w in widths[:-1])
         pairs = list(pairwise(widths))
-        self.shrink = nn.ModuleList(nn.Conv2d(4 * a, b, 1) for a, b in pairs)
+        self.shrink = nn.ModuleList(PixelLinear(4 * a, b) for a, b in pairs)
         self.bottom = Stage(widths[-1], config.blocks, time_width)
         self.attention = Attention(widths[-1]) if config.attention else nn.Identity()
         self.bottom2 = Stage(widths[-1], 1, time_width)
-        self.grow = nn.ModuleList(nn.Conv2d(b, 4 * a, 1) for a, b in reversed(pairs))
-        self.merge = nn.ModuleList(nn.Conv2d(2 * a, a, 1) for a, _ in reversed(pairs))
+        self.grow = nn.ModuleList(PixelLinear(b, 4 * a) for a, b in reversed(pairs))
+        self.merge = nn.ModuleList(PixelLinear(2 * a, a) for a, _ in reversed(pairs))
         self.up = nn.ModuleList(Stage(w, config.blocks, time_width) for w in reversed(widths[1:-1]))
         self.tail = Tail(config)
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engram.blocks import as_field
 from engram.detection import PERFECT, Detection, doubtful, learnt_chance, updated
 from engram.errors import InputError
 from engram.grid import Cell, Grid
@@ -285,6 +286,9 @@ def best_apart(
     grid: Grid, total: NDArray[np.float64], available: NDArray[np.bool_], taken: list[int]
 ) -> int:
     """The best available cell (flat index) away from those that are taken."""
+    by_blocks = as_field(total)
+    if by_blocks is not None:
+        return by_blocks.best(available, taken=taken)[0][0]
     return best_cells(_damped(grid, total, taken), available)[0]
 
 

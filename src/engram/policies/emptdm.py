@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -42,6 +43,12 @@ from engram.policies.dreams import DreamPlan
 from engram.policies.forecast import Belief
 from engram.policies.imagination import DrawPlan, Imagination
 from engram.policies.layering import LayerBelief, LayerForecaster
+from engram.policies.local import is_large
+from engram.policies.local.lookahead import LocalLookAhead
+from engram.policies.local.memory import LocalMemory, LocalMemoryBelief
+from engram.policies.local.process import LocalProcess
+from engram.policies.local.terms import WindowImagined, WindowTerms
+from engram.policies.local.ties import FieldTies
 from engram.policies.mixing import EvidenceMixture, MixedBelief
 from engram.policies.options import with_options
 from engram.policies.papersearch import PaperSearch, paper_settings
@@ -57,6 +64,7 @@ from engram.policies.ranking import (
     checked_rule,
 )
 from engram.policies.remembering import MemoryBelief, MemoryForecaster, Remembering
+from engram.policies.spread import spread_blocks
 from engram.scores import Scores
 from engram.symmetry import TURNS
 
@@ -79,6 +87,7 @@ class EmPtdmSettings:
     sigma    : sigma_x of Eq. 9, in model units
     dreams   : how often a copy of the memory learns from dreams (``dreaming``), 0 = never
     dream_steps : training steps of each of these
+    windows  : compute areas of more than ``local.LARGEST`` cells a side by windows (``local``)
     """
 
     h: bool = True
@@ -94,6 +103,7 @@ class EmPtdmSettings:
     sigma: float = 1.0
     dreams: int = 0
     dream_steps: int = 60
+    windows: bool = True
     schedule: UpdateSchedule = field(
         default_factory=lambda: UpdateSchedule(updates=50, first=8, stretch=True)
     )
@@ -129,7 +139,7 @@ class Beliefs:
     memory: MemoryBelief
     process: ProcessBelief
     mixed: MixedBelief
-    imagined: Imagined
+    imagined: Imagined | WindowImagined
     layered: LayerBelief | None = None
 
 
@@ -138,6 +148,14 @@ class Query(Answer):
     """One answer of the engine, and what it rests on."""
 
     beliefs: Beliefs
+
+
+def by_windows(grid: Grid, memory: Memory, settings: EmPtdmSettings, layers: Layers | None) -> bool:
+    """Whether an area is computed by windows: a large one of cells of one pixel, without layers,
+    dreams or anything else that looks at all cells at once."""
+    whole = layers or settings.dreams or settings.base_rate or settings.rule == "paper"
+    larger = max(grid.rows, grid.cols) > max(memory.card.height, memory.card.width)
+    return settings.windows and is_large(grid) and larger and grid.cell == (1, 1) and not whole
 
 
 class EmPtdm(Policy):
@@ -160,16 +178,27 @@ class EmPtdm(Policy):
         self.settings = settings
         self._beliefs: Beliefs | None = None
         self.imagination = Imagination(grid, settings.draws, seed, self.budget)
-        self.process = ProcessForecaster(grid)
-        self.known = LayerForecaster(grid, layers) if layers else None
         updates = frozenset(settings.schedule.times(budget) if settings.h else ())
         plan = Remembering(settings.h, settings.strength, updates, settings.views)
-        parts = (memory, self.imagination, self.process, plan, self.known)
-        self.memory = (
-            DreamingForecaster(*parts, settings.dreaming, budget)
-            if settings.dreams
-            else MemoryForecaster(*parts)
-        )
+        self.local = by_windows(grid, memory, settings, layers)
+        self.process: ProcessForecaster | LocalProcess
+        self.look_ahead: Ranker[Any]
+        self.known = LayerForecaster(grid, layers) if layers else None
+        if self.local:
+            layout = spread_blocks(grid, min(memory.card.height, memory.card.width) // 2, seed)
+            self.process, self.look_ahead = LocalProcess(grid, layout), LocalLookAhead()
+            self.memory: MemoryForecaster = LocalMemory(
+                memory, self.imagination, self.process, plan, layout
+            )
+        else:
+            self.process = ProcessForecaster(grid)
+            self.look_ahead = LookAhead(SpreadTies(grid, self.seed))
+            parts = (memory, self.imagination, self.process, plan, self.known)
+            self.memory = (
+                DreamingForecaster(*parts, settings.dreaming, budget)
+                if settings.dreams
+                else MemoryForecaster(*parts)
+            )
         self.base_rate = BaseRate(grid) if settings.base_rate else None
         others = {
             "layers": settings.guard and self.known is not None,
@@ -179,12 +208,15 @@ class EmPtdm(Policy):
         self.mixes = ("memory", *(name for name, counts in others.items() if counts))
         leader = self.mixes.index("layers") if others["layers"] else 0
         self.mixture = EvidenceMixture(grid, count=len(self.mixes), leader=leader)
-        self.look_ahead = LookAhead(SpreadTies(grid, self.seed))
         self.ranker: Ranker[Belief] = (
             Likely() if settings.rule == "probability" else settings.foraging
         )
         every = 1 if settings.rule == "paper" else settings.every
-        self.explained = ParticleTerms(self.memory, every, settings.sigma)
+        self.explained: ParticleTerms | WindowTerms = (
+            WindowTerms(self.memory, self.seed, settings.sigma)
+            if isinstance(self.memory, LocalMemory)
+            else ParticleTerms(self.memory, every, settings.sigma)
+        )
 
     # -- beliefs and ranking ---------------------------------------------------------------
 
@@ -237,7 +269,8 @@ class EmPtdm(Policy):
         if self.settings.rule == "paper":
             weight, explore, exploit = scores.alpha, scores.exploration, scores.exploitation
             return Ranking(weight * explore + (1 - weight) * exploit, "eq12")
-        return self._rule(mixed).order(mixed, offer.available, progress)
+        ranking = self._rule(mixed).order(mixed, offer.available, progress)
+        return replace(ranking, total=FieldTies().broken(ranking.total)) if self.local else ranking
 
     def _rule(self, mixed: MixedBelief) -> Ranker[Belief]:
         """The rule of the settings; doubt counts as far as layers do not tell where targets are."""
@@ -258,6 +291,10 @@ class EmPtdm(Policy):
 
     def view(self) -> View:
         scores, beliefs = self.current_scores(), self.believed().beliefs
+        if isinstance(beliefs.memory, LocalMemoryBelief):
+            image = torch.from_numpy(beliefs.memory.image())
+            return View(scores, self.imagination.in_range(image))
+        assert isinstance(beliefs.imagined, Imagined)
         particles = self.imagination.in_range(beliefs.imagined.particles.images)
         return View(scores, beliefs.mixed.content, particles)
 

@@ -6,6 +6,7 @@ One forecaster (``process``) and a rule that ranks by what it believes.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,13 @@ from engram.grid import Grid
 from engram.layered import Explained
 from engram.layers import Layers
 from engram.policies.base import Answer, Policy, flat_scores
-from engram.policies.process import LookAhead, ProcessBelief, ProcessForecaster, SpreadTies
+from engram.policies.local import is_large
+from engram.policies.local.lookahead import LocalLookAhead
+from engram.policies.local.process import STRIDE, LocalProcess
+from engram.policies.local.ties import FieldTies
+from engram.policies.process import LookAhead, ProcessBelief, ProcessForecaster, SpreadTies, Ties
 from engram.policies.ranking import Foraging, Offer, Progress, Ranker, Ranking
+from engram.policies.spread import spread_blocks
 from engram.scores import Scores
 
 ACQUISITIONS = ("lookahead", "ucb", "probability", "foraging")
@@ -31,6 +37,9 @@ class GaussianProcess(Policy):
     total of ``ucb``         : mean + ``bonus`` x standard deviation
     total of ``probability`` : mean
     total of ``foraging``    : the search rule of EM-PTDM (``ranking.Foraging``)
+
+    Areas larger than ``local.LARGEST`` cells a side are computed by patches unless ``windows`` is
+    off or there are layers.
     """
 
     name = "gp"
@@ -47,20 +56,31 @@ class GaussianProcess(Policy):
         nu: float = 1.5,
         layers: Layers | None = None,
         detection: Detection = PERFECT,
+        windows: bool = True,
     ) -> None:
         super().__init__(grid, budget, seed, detection)
         if acquisition not in ACQUISITIONS:
             raise InputError(
                 f"acquisition={acquisition!r}: choose one of {', '.join(ACQUISITIONS)}"
             )
-        ties = SpreadTies(grid, self.seed)
-        rankers: dict[str, Ranker[ProcessBelief]] = {
-            "lookahead": LookAhead(ties, discount),
+        by_patches = windows and is_large(grid) and not layers
+        ties: Ties
+        look_ahead: Ranker[Any]
+        if by_patches:
+            layout = spread_blocks(grid, STRIDE, self.seed)
+            self.process: ProcessForecaster | LocalProcess = LocalProcess(grid, layout, nu)
+            ties, look_ahead = FieldTies(), LocalLookAhead(discount)
+        else:
+            self.process = ProcessForecaster(grid, nu, layers)
+            ties = SpreadTies(grid, self.seed)
+            look_ahead = LookAhead(ties, discount)
+        rankers: dict[str, Ranker[Any]] = {
+            "lookahead": look_ahead,
             "ucb": UpperBound(ties, bonus),
             "probability": UpperBound(ties, 0.0),
             "foraging": _Spread(ties, Foraging()),
         }
-        self.process, self.ranker = ProcessForecaster(grid, nu, layers), rankers[acquisition]
+        self.ranker = rankers[acquisition]
 
     def scores(self) -> Scores:
         return self.current_scores()
@@ -81,7 +101,7 @@ class GaussianProcess(Policy):
 class UpperBound:
     """Ranks by mean + ``bonus`` x standard deviation."""
 
-    ties: SpreadTies
+    ties: Ties
     bonus: float
 
     def order(
@@ -95,7 +115,7 @@ class UpperBound:
 class _Spread:
     """The foraging rule, with cells that are equal in the order of the spread design."""
 
-    ties: SpreadTies
+    ties: Ties
     rule: Foraging
 
     def order(

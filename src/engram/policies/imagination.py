@@ -73,6 +73,14 @@ def measurements_of(observations: Observations) -> Measured:
     return Measured(values * mask, mask, sigma)
 
 
+@torch.no_grad()
+def mean_of(denoiser: Denoiser, measured: Measured) -> Tensor:
+    """Posterior mean (B, C, H, W) by one evaluation at full noise (amortised only)."""
+    blank = torch.zeros_like(measured.values)
+    x0 = denoiser.estimate(blank, torch.ones(1), measured.known).x0
+    return pinned(x0, measured)
+
+
 @dataclass(frozen=True, eq=False)
 class Particles:
     """Samples of the area.
@@ -193,13 +201,6 @@ class Imagination:
             denoiser, measured, self.plan.particles, seed=self.seed, path=(query,)
         )
         return self._unseen(drawn)
-
-    @torch.no_grad()
-    def mean(self, denoiser: Denoiser, measured: Measured) -> Tensor:
-        """Posterior mean (1, C, H, W) by one evaluation at full noise (amortised only)."""
-        blank = torch.zeros_like(measured.values)
-        x0 = denoiser.estimate(blank, torch.ones(1), measured.known).x0
-        return pinned(x0, measured)
 
     def cells(self, particles: Tensor) -> NDArray[np.float32]:
         """Particles (P, C, H, W) -> contents of all cells (P, n_cells, C, h, w)."""

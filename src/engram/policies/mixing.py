@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from engram.blocks import as_array, as_field, total_of
 from engram.grid import Grid
 from engram.observation import Observation
 from engram.policies.base import log_likelihood
@@ -32,6 +33,19 @@ class MixedBelief(Belief):
 
     parts: tuple[Belief, ...]
     weights: Array
+
+
+def _mixed(weights: Array, probabilities: Sequence[Array]) -> Array:
+    """(n_cells,) or, of fields, a field."""
+    fields = [as_field(p) for p in probabilities]
+    known = [one for one in fields if one is not None]
+    if known:
+        return as_array(total_of(known, weights.tolist()).mapped(_held))
+    return _held(weights @ np.stack(probabilities))
+
+
+def _held(mixed: Array) -> Array:
+    return np.asarray(np.clip(mixed, 0.0, 1.0), np.float64)
 
 
 class EvidenceMixture:
@@ -53,9 +67,8 @@ class EvidenceMixture:
     def mixed(self, *parts: Belief) -> MixedBelief:
         """One belief of all."""
         weights = self.weights()
-        mixed = weights @ np.stack([part.probability for part in parts])
         return MixedBelief(
-            probability=np.asarray(np.clip(mixed, 0.0, 1.0), np.float64),
+            probability=_mixed(weights, [part.probability for part in parts]),
             doubt=parts[0].doubt,
             content=parts[0].content,
             parts=parts,

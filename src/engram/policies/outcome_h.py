@@ -140,11 +140,23 @@ class OutcomeTransform:
         counts, found = weight_of(odds), odds > 0
         hits[measured & found] = counts[measured & found]
         blanks[measured & ~found] = counts[measured & ~found]
-        columns = [_logit(own), _logit(spatial[0], LEAST), 2 * spatial[1], np.ones(len(own))]
+        rings = []
         for kernel in self.kernels:
             for kind in (hits, blanks):
                 around = convolve(kind.reshape(shape), kernel, mode="constant")
-                columns.append(4 * around.ravel())
+                rings.append(around.ravel())
+        return self.columns(own, spatial, rings, layered)
+
+    @staticmethod
+    def columns(
+        own: Array,
+        spatial: tuple[Array, Array],
+        rings: Sequence[Array],
+        layered: Array | None = None,
+    ) -> Array:
+        """(n, k) of n cells; ``rings`` are shares of measured targets and blanks, ring by ring."""
+        columns = [_logit(own), _logit(spatial[0], LEAST), 2 * spatial[1], np.ones(len(own))]
+        columns += [4 * around for around in rings]
         if layered is not None:
             columns.append(_logit(layered, LEAST) - _logit(spatial[0], LEAST))
         return np.stack(columns, axis=1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,6 +95,13 @@ class ProcessForecaster:
         """Nothing was kept."""
 
 
+class Ties(Protocol):
+    """An order of cells that are equal."""
+
+    def broken(self, total: Array) -> Array:
+        """A total (n_cells,) without ties."""
+
+
 class SpreadTies:
     """Orders cells that are equal as the spread design would visit them.
 
@@ -111,6 +118,13 @@ class SpreadTies:
         return np.asarray(total - 1e-9 * self.place)
 
 
+def checked_discount(discount: float) -> float:
+    """What a later find counts, from 0 to 1."""
+    if not 0 <= discount <= 1:
+        raise InputError(f"discount={discount}: give a number from 0 to 1")
+    return discount
+
+
 class LookAhead:
     """Ranks by the finds to be expected within the remaining budget.
 
@@ -118,9 +132,7 @@ class LookAhead:
     """
 
     def __init__(self, ties: SpreadTies, discount: float = 0.6) -> None:
-        if not 0 <= discount <= 1:
-            raise InputError(f"discount={discount}: give a number from 0 to 1")
-        self.ties, self.discount = ties, discount
+        self.ties, self.discount = ties, checked_discount(discount)
 
     def order(
         self, belief: ProcessBelief, available: NDArray[np.bool_], progress: Progress

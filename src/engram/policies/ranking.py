@@ -17,6 +17,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from engram.blocks import largest
 from engram.detection import PERFECT, Detection
 from engram.errors import InputError
 from engram.observation import Observations
@@ -149,6 +150,6 @@ class Foraging:
             return Ranking(p, "last")
         frontier = progress.rate if self.frontier is None else self.frontier
         promise = progress.detection.chance * p
-        if promise[available].max() >= frontier:
+        if largest(promise, available) >= frontier:
             return Ranking(p, "likely")
-        return Ranking(np.asarray(promise + self.explore * progress.rate * doubt), "frontier")
+        return Ranking(promise + self.explore * progress.rate * doubt, "frontier")

@@ -25,13 +25,13 @@ from engram.memory.transient import ShiftedDenoiser
 from engram.observation import Observation, Observations
 from engram.policies.forecast import Array, Belief
 from engram.policies.hyperprior import hyperprior_for
-from engram.policies.imagination import Imagination, measurements_of
+from engram.policies.imagination import Imagination, mean_of, measurements_of
 from engram.policies.layering import LayerForecaster
 from engram.policies.outcome_h import OutcomeTransform, tilted
 from engram.policies.process import ProcessForecaster
 from engram.posterior import Measured
 from engram.reward import AffineReward, presence_prior
-from engram.symmetry import TURNS, turned, turned_back
+from engram.symmetry import turned, turned_back
 
 FOLDS = 4
 """Parts into which cells with doubtful reports are put, each left out of as many of the views."""
@@ -69,6 +69,46 @@ class Remembering:
     strength: float
     updates: frozenset[int]
     views: int
+
+
+def expected_image(
+    denoiser: Denoiser, measured: Measured, unsure: NDArray[np.bool_], grid: Grid, views: int
+) -> Tensor:
+    """(1, C, H, W) the area that a memory expects, by one evaluation, averaged over symmetries.
+
+    Cells whose reports left doubt, ``unsure`` (n_cells,), are told with noise, and each is left out
+    of some of the views: its mean is what those expect, who know of everything but its own visits.
+    """
+    square = views > 1 and grid.height == grid.width
+    told = _told(grid, unsure, views if square else FOLDS)
+    if not square and told is None:
+        return mean_of(denoiser, measured)
+    turns = range(views) if square else [0] * FOLDS
+    parts = (measured.values, measured.mask, measured.sigma)
+    if told is not None:
+        parts = (measured.values * told, measured.mask * told, measured.sigma.expand_as(told))
+    seen = Measured(
+        *(
+            torch.cat([turned(p[i : i + 1] if len(p) > 1 else p, k) for i, k in enumerate(turns)])
+            for p in parts
+        )
+    )
+    means = mean_of(denoiser, seen)
+    back = torch.cat([turned_back(means[i : i + 1], k) for i, k in enumerate(turns)])
+    if told is None:
+        return back.mean(dim=0, keepdim=True)
+    counts = torch.where((told == 0).any(dim=0, keepdim=True), 1 - told, told)
+    return (back * counts).sum(dim=0, keepdim=True) / counts.sum(dim=0, keepdim=True)
+
+
+def _told(grid: Grid, unsure: NDArray[np.bool_], views: int) -> Tensor | None:
+    """(views, 1, H, W) 0 where a view is not told of a cell; None where all are told of all."""
+    if not unsure.any():
+        return None
+    part = np.full(grid.n_cells, -1)
+    part[unsure] = np.arange(unsure.sum()) % FOLDS
+    pixels = torch.from_numpy(grid.pixels(part))
+    return torch.stack([(pixels != k % FOLDS).float() for k in range(views)])[:, None]
 
 
 class MemoryForecaster:
@@ -133,43 +173,10 @@ class MemoryForecaster:
         return tilted(features, alone)
 
     def posterior_mean(self, denoiser: Denoiser, observations: Observations) -> Tensor:
-        """(1, C, H, W) by one evaluation, averaged over symmetries.
-
-        Cells whose reports left doubt are told with noise, and each is left out of some of the
-        views: its mean is what those expect, who know of everything but its own visits.
-        """
+        """(1, C, H, W) by one evaluation, averaged over symmetries (``expected_image``)."""
+        unsure = doubtful(observations.log_odds)
         measured = measurements_of(observations)
-        square = self.plan.views == TURNS and self.grid.height == self.grid.width
-        told = self._told(doubtful(observations.log_odds), TURNS if square else FOLDS)
-        if not square and told is None:
-            return self.imagination.mean(denoiser, measured)
-        turns = range(TURNS) if square else [0] * FOLDS
-        parts = (measured.values, measured.mask, measured.sigma)
-        if told is not None:
-            parts = (measured.values * told, measured.mask * told, measured.sigma.expand_as(told))
-        views = Measured(
-            *(
-                torch.cat(
-                    [turned(p[i : i + 1] if len(p) > 1 else p, k) for i, k in enumerate(turns)]
-                )
-                for p in parts
-            )
-        )
-        means = self.imagination.mean(denoiser, views)
-        back = torch.cat([turned_back(means[i : i + 1], k) for i, k in enumerate(turns)])
-        if told is None:
-            return back.mean(dim=0, keepdim=True)
-        counts = torch.where((told == 0).any(dim=0, keepdim=True), 1 - told, told)
-        return (back * counts).sum(dim=0, keepdim=True) / counts.sum(dim=0, keepdim=True)
-
-    def _told(self, unsure: NDArray[np.bool_], views: int) -> Tensor | None:
-        """(views, 1, H, W) 0 where a view is not told of a cell; None where all are told of all."""
-        if not unsure.any():
-            return None
-        part = np.full(self.grid.n_cells, -1)
-        part[unsure] = np.arange(unsure.sum()) % FOLDS
-        pixels = torch.from_numpy(self.grid.pixels(part))
-        return torch.stack([(pixels != k % FOLDS).float() for k in range(views)])[:, None]
+        return expected_image(denoiser, measured, unsure, self.grid, self.plan.views)
 
     @property
     def evaluations(self) -> float:
@@ -186,11 +193,15 @@ class MemoryForecaster:
     def composite(self, belief: MemoryBelief) -> Denoiser:
         """Both memories as one denoiser: h's change of the outcome, as a change of content."""
         tilt = belief.tilt
+        return self.shifted(self.grid.pixels(tilt.astype(np.float32)))
+
+    def shifted(self, tilt: NDArray[np.floating]) -> Denoiser:
+        """The memory, and what h adds to the probability (H, W) as a change of content."""
         if not tilt.any():
             return self.imagining
         weights = self.reward.weights
         per_unit = weights / max(float(weights @ weights), 0.05)
-        table = np.stack([self.grid.pixels(tilt.astype(np.float32)) * w for w in per_unit])
+        table = np.stack([tilt.astype(np.float32) * w for w in per_unit])
         shift = torch.from_numpy(np.clip(table, -2, 2).astype(np.float32))[None]
         return ShiftedDenoiser(self.imagining, shift)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
+from engram.report.figures import draw_search
 from engram.report.html import write_report
-from engram.report.sheet import draw_search
 
 __all__ = ["draw_search", "write_report"]

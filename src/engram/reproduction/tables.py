@@ -181,22 +181,30 @@ def _cost(experiment: Experiment, digest: Digest) -> list[Named]:
     return [Named(_stem(experiment), f"{experiment.title}, one CPU core", (head, lines))]
 
 
+def _by_policy(part: Digest, head: list[str], lines: dict[str, list[str]]) -> Table:
+    """A line for every policy, with its preset."""
+    figures = [[policy, preset_of(policy, part), *line] for policy, line in lines.items()]
+    return ["policy", "preset", *head], figures
+
+
 def _trials(experiment: Experiment, digest: Digest) -> list[Named]:
     found = []
     for name, part in digest["parts"].items():
-        heading, source = _heading(experiment, name), experiment.reported(name)
-        head = ["policy", "preset"]
-        for b in part["at"]:
-            head += [f"paper, {b}", f"ours, {b}"]
-        lines = []
-        for policy, cells in part["trials"].items():
-            line = [policy, preset_of(policy, part)]
-            for b in part["at"]:
-                line += [_paper_trials(source, policy, b), _mean_sd(**cells[str(b)])]
-            lines.append(line)
+        heading, source, at = _heading(experiment, name), experiment.reported(name), part["at"]
+        lines = {
+            policy: [
+                text
+                for b in at
+                for text in (_paper_trials(source, policy, b), _mean_sd(**cells[str(b)]))
+            ]
+            for policy, cells in part["trials"].items()
+        }
+        head = [f"{whose}, {b}" for b in at for whose in ("paper", "ours")]
         trials = next(iter(next(iter(part["trials"].values())).values()))["n"]
         caption = f"{heading}: mean over {_count(part)} ± standard deviation over {trials} trials"
-        found.append(Named(_stem(experiment, name, "trials"), caption, (head, lines)))
+        found.append(
+            Named(_stem(experiment, name, "trials"), caption, _by_policy(part, head, lines))
+        )
         caption = f"{heading}: differences, paired over tasks"
         found.append(Named(_stem(experiment, name, "paired"), caption, pair_table(source, part)))
     return found
@@ -224,18 +232,14 @@ def _distances(experiment: Experiment, digest: Digest) -> list[Named]:
     found = []
     for name, part in digest["parts"].items():
         at = str(part["at"][-1])
-        head = ["policy", "preset", f"SR at {at}", *titles.values()]
-        lines = [
-            [
-                policy,
-                preset_of(policy, part),
-                plus_minus(part["rates"][policy][at]),
-                *(_spread(means.get(n), 4) for n in titles),
-            ]
-            for policy, means in part["distances"]["means"].items()
-        ]
+        rates, means = part["rates"], part["distances"]["means"]
+        lines = {
+            p: [plus_minus(rates[p][at]), *(_spread(means[p].get(n), 4) for n in titles)]
+            for p in means
+        }
+        table = _by_policy(part, [f"SR at {at}", *titles.values()], lines)
         caption = f"{_heading(experiment, name)}: distance to the truth, mean over the search"
-        found.append(Named(_stem(experiment, name, "distances"), caption, (head, lines)))
+        found.append(Named(_stem(experiment, name, "distances"), caption, table))
     return found
 
 
@@ -244,16 +248,13 @@ def _positions(experiment: Experiment, digest: Digest) -> list[Named]:
     for name, part in digest["parts"].items():
         positions = part["positions"]
         count = len(next(iter(positions.values())))
-        head = ["policy", "preset", *(f"task {i + 1}" for i in range(count))]
-        lines = [
-            [policy, preset_of(policy, part), *(plus_minus(cell) for cell in row)]
-            for policy, row in positions.items()
-        ]
+        lines = {policy: [plus_minus(cell) for cell in row] for policy, row in positions.items()}
+        table = _by_policy(part, [f"task {i + 1}" for i in range(count)], lines)
         caption = (
             f"{_heading(experiment, name)}: success rate at {part['at'][-1]} measurements, by "
             "place in the sequence"
         )
-        found.append(Named(_stem(experiment, name, "positions"), caption, (head, lines)))
+        found.append(Named(_stem(experiment, name, "positions"), caption, table))
     return found
 
 
@@ -261,20 +262,16 @@ def _evidence(experiment: Experiment, digest: Digest) -> list[Named]:
     parts = digest["parts"]
     policies = list(dict.fromkeys(p for part in parts.values() for p in part["evidence"]))
     first = next(iter(parts.values()))
-    head = ["policy", "preset", *(name or "mean" for name in parts)]
-    lines = [
-        [
-            policy,
-            preset_of(policy, first),
-            *(_spread(part["evidence"].get(policy), 3) for part in parts.values()),
-        ]
+    lines = {
+        policy: [_spread(part["evidence"].get(policy), 3) for part in parts.values()]
         for policy in policies
-    ]
+    }
+    table = _by_policy(first, [name or "mean" for name in parts], lines)
     caption = (
         f"{experiment.title}: mean log-likelihood of each outcome before it was seen (higher is "
         "better; a policy that is misled is noticed here)"
     )
-    return [Named(_stem(experiment, "evidence"), caption, (head, lines))]
+    return [Named(_stem(experiment, "evidence"), caption, table)]
 
 
 def _spread(cell: dict[str, Any] | None, digits: int) -> str:

@@ -96,10 +96,13 @@ class Cut:
 
     def shares(self, mask: Mask) -> NDArray[np.float64]:
         """(rows * cols,) share of target among the picture's pixels of every cell."""
-        counts = mask
-        for axis in (0, 1):
-            starts = np.arange(0, self.size[axis], self.cell[axis])
-            counts = np.add.reduceat(counts, starts, axis=axis, dtype=np.int64)
+        h, w = self.cell
+        across = np.arange(0, self.size[1], w)
+        rows = (  # a row of cells at a time: what is added up is eight times as wide as a mask
+            np.add.reduceat(np.count_nonzero(mask[top : top + h], axis=0), across)
+            for top in range(0, self.size[0], h)
+        )
+        counts = np.stack(list(rows))
         heights, widths = np.full(self.rows, self.cell[0]), np.full(self.cols, self.cell[1])
         heights[-1] -= self.over[0]
         widths[-1] -= self.over[1]

@@ -6,7 +6,6 @@ as a mask of the same height and width, or as a value above which a pixel is tar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,11 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engram._arrays import check_numbers, read_array
-from engram._files import as_mask, open_image, read_image
+from engram._files import as_mask, open_image, pixels_of, read_image
 from engram.errors import InputError
 from engram.grid import Grid
 from engram.tasks.base import Task
 from engram.tasks.cutting import Cut, Image, Mask, Size
+from engram.tasks.strips import (
+    Plane,
+    cells_of,
+    limits,
+    mapped,
+    plane_of,
+    resized,
+    strips,
+    weighed,
+    where,
+)
 
 LUMA = np.array([0.299, 0.587, 0.114], np.float32)
 """Weights of red, green and blue in brightness."""
@@ -72,12 +82,11 @@ def raster_task(
         assert above is not None
         mask = _above(content, above)
         notes.append(f"Targets are the pixels brighter than {above:g}.")
-    planes = _converted(content, channels, notes)
-    scale = _scale(planes, top, notes)
+    planes = _scaled(_converted(content, channels, notes), mask.shape, top, notes)
     resize = _resizing(mask.shape, size or _within(mask.shape, cell, limit), notes)
     mask = resize.mask(mask)
     cut = Cut(resize.size, cell)
-    kept = np.stack([cut.content(resize.plane(scale(plane))) for plane in planes])
+    kept = np.stack([cells_of(resize.plane(plane), cut) for plane in planes])
     (rows, cols), (h, w) = (cut.rows, cut.cols), cut.kept
     grid = Grid(rows * h, cols * w, channels, cut.kept, sides=cut.cell)
     if blank is not None:
@@ -109,7 +118,7 @@ def _content(
             "(C, H, W) with 1 or 3 channels (choose the bands to search by)"
         )
     with np.errstate(over="ignore"):  # too large for float32 is infinite, refused here
-        if planes.dtype.kind == "f" and not all(np.isfinite(_plane(p)).all() for p in planes):
+        if planes.dtype.kind == "f" and not all(_finite(plane) for plane in planes):
             raise InputError(
                 f"{path}: the image has NaN or infinite values; fill or crop them first"
             )
@@ -138,13 +147,15 @@ def _geotiff(
     if not blank.any():
         return planes, top, None
     notes.append(f"{blank.mean():.0%} of the pixels are nodata; cells mostly so are not searched.")
-    lowest = planes[:, ~blank].min()
-    return np.where(blank, lowest, planes), top, blank
+    lowest = min(plane.min(where=~blank, initial=plane.max()) for plane in planes)
+    for plane in planes:
+        plane[blank] = lowest
+    return planes, top, blank
 
 
-def _plane(plane: NDArray[Any]) -> Image:
-    """One channel as numbers to calculate with; a picture is never held so as a whole."""
-    return np.asarray(plane, np.float32)
+def _finite(plane: NDArray[Any]) -> bool:
+    parts = map(plane_of(plane), strips((plane.shape[0], plane.shape[1])))
+    return all(bool(np.isfinite(part).all()) for part in parts)
 
 
 def _holds_arrays(path: Path) -> bool:
@@ -161,7 +172,7 @@ def _pixels(path: Path, notes: list[str]) -> NDArray[Any]:
             return np.asarray(opened)
         if opened.has_transparency_data:
             notes.append("Transparency is not looked at: transparent pixels are searched too.")
-        return np.asarray(opened.convert("L" if mode in ("1", "L", "LA") else "RGB"))
+        return pixels_of(opened, "L" if mode in ("1", "L", "LA") else "RGB")
 
 
 def _mask(path: Path, shape: tuple[int, ...]) -> Mask:
@@ -185,54 +196,54 @@ def _mask(path: Path, shape: tuple[int, ...]) -> Mask:
     return mask
 
 
-def _brightness(content: NDArray[Any]) -> Image:
+def _brightness(content: NDArray[Any]) -> Plane:
     """(C, H, W) -> (H, W)."""
-    if len(content) == 1:
-        return _plane(content[0])
-    bright: Image = LUMA[0] * _plane(content[0])
-    for weight, plane in zip(LUMA[1:], content[1:], strict=True):
-        bright += weight * _plane(plane)
-    return bright
+    planes = [plane_of(plane) for plane in content]
+    return planes[0] if len(planes) == 1 else weighed(planes, list(LUMA))
 
 
 def _above(content: NDArray[Any], value: float) -> Mask:
-    bright = _brightness(content)
-    mask = bright > value
+    bright, size = _brightness(content), (content.shape[1], content.shape[2])
+    mask = where(bright, size, lambda part: part > value)
     if mask.all() or not mask.any():
+        low, high = limits(bright, size)
         raise InputError(
             f"above={value:g}: {'every' if mask.all() else 'no'} pixel is; the image's brightness "
-            f"runs from {bright.min():g} to {bright.max():g}"
+            f"runs from {low:g} to {high:g}"
         )
-    return np.asarray(mask)
+    return mask
 
 
-def _converted(content: NDArray[Any], channels: int, notes: list[str]) -> Sequence[NDArray[Any]]:
+def _converted(content: NDArray[Any], channels: int, notes: list[str]) -> list[Plane]:
     """Planes of colour turned to brightness, or of grey to colours, as the memory needs it."""
     if len(content) == channels:
-        return list(content)
+        return [plane_of(plane) for plane in content]
     if channels == 1:
         notes.append("Colours were turned into brightness, which is what the prior imagines.")
         return [_brightness(content)]
     if len(content) == 1:
         notes.append(f"The grey image was repeated in {channels} channels for the prior.")
-        return [content[0]] * channels
+        return [plane_of(content[0])] * channels
     raise InputError(f"an image of {len(content)} channels cannot be given to one of {channels}")
 
 
-def _scale(
-    planes: Sequence[NDArray[Any]], top: float | None, notes: list[str]
-) -> Callable[[NDArray[Any]], Image]:
-    """How values come to [0, 1]: by the format's range, as they are, or by their own range."""
+def _scaled(
+    planes: list[Plane], size: tuple[int, ...], top: float | None, notes: list[str]
+) -> list[Plane]:
+    """Values in [0, 1]: by the format's range, as they are, or by their own range."""
     if top is not None:
-        return lambda plane: np.asarray(plane / np.float32(top), np.float32)
-    low = float(np.float32(min(plane.min() for plane in planes)))
-    high = float(np.float32(max(plane.max() for plane in planes)))
+        most = np.float32(top)
+        return [mapped(plane, lambda part: np.asarray(part / most, np.float32)) for plane in planes]
+    ends = [limits(plane, (size[0], size[1])) for plane in planes]
+    low, high = min(end[0] for end in ends), max(end[1] for end in ends)
     if low >= 0 and high <= 1:
-        return _plane
+        return planes
     notes.append(f"Values from {low:g} to {high:g} were rescaled to 0 to 1.")
-    return lambda plane: np.asarray(
-        np.clip((_plane(plane) - low) / (high - low or 1.0), 0.0, 1.0), np.float32
-    )
+
+    def unit(part: Image) -> Image:
+        return np.asarray(np.clip((part - low) / (high - low or 1.0), 0.0, 1.0), np.float32)
+
+    return [mapped(plane, unit) for plane in planes]
 
 
 def _within(shape: tuple[int, ...], cell: tuple[int, int], limit: tuple[int, int]) -> Size:
@@ -255,18 +266,19 @@ class _Resizing:
     def smaller(self) -> bool:
         return self.size[0] <= self.before[0] and self.size[1] <= self.before[1]
 
-    def plane(self, plane: Image) -> Image:
-        if self.size == self.before:
-            return plane
-        from PIL.Image import Resampling, fromarray
-
-        how = Resampling.BOX if self.smaller else Resampling.BILINEAR
-        return np.asarray(fromarray(plane).resize(self.size[::-1], how), np.float32)
+    def plane(self, plane: Plane) -> Plane:
+        return plane if self.size == self.before else plane_of(self._resized(plane))
 
     def mask(self, mask: Mask) -> Mask:
         if self.size == self.before:
             return mask
-        return self.plane(mask.astype(np.float32)) > (1e-4 if self.smaller else 0.5)
+        return self._resized(plane_of(mask)) > (1e-4 if self.smaller else 0.5)
+
+    def _resized(self, plane: Plane) -> Image:
+        from PIL.Image import Resampling
+
+        how = Resampling.BOX if self.smaller else Resampling.BILINEAR
+        return resized(plane, self.before, self.size, how)
 
 
 def _resizing(before: tuple[int, ...], size: Size, notes: list[str]) -> _Resizing:

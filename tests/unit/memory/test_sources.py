@@ -15,7 +15,6 @@ from engram.memory.sources import (
     ArraySource,
     SceneSource,
     fitted,
-    from_arrays,
     load_folder,
     load_idx,
     load_npz,
@@ -195,15 +194,6 @@ def test_wrong_training_images_are_refused(images: np.ndarray, words: str) -> No
 def test_an_alpha_channel_is_dropped() -> None:
     source = ArraySource(np.zeros((5, 4, 4, 4), np.uint8), description="rgba")
     assert source.shape == (3, 4, 4)
-
-
-def test_any_iterable_of_arrays() -> None:
-    source = from_arrays((np.full((4, 4), k / 10) for k in range(10)), "a ramp")
-    assert source.shape == (1, 4, 4)
-    with pytest.raises(InputError, match="different shapes"):
-        from_arrays([np.zeros((4, 4)), np.zeros((4, 5))], "mixed")
-    with pytest.raises(InputError, match="no training images"):
-        from_arrays([], "nothing")
 
 
 def test_scenes_as_a_source() -> None:

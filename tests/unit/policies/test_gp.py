@@ -255,7 +255,7 @@ def test_the_evidence_of_the_usual_kernel_is_scikit_learns(count: int) -> None:
     model = SpatialModel(grid)
     index = rng.choice(grid.n_cells, count, replace=False)
     values = rng.random(count) - 0.2
-    known = GaussianProcessRegressor(model._kernel(model._start), optimizer=None)
+    known = GaussianProcessRegressor(model._kernel(model.start), optimizer=None)
     known.fit(grid.geometry.places(index), values)
     ours = model._evidence(index, values)
     for _ in range(5):

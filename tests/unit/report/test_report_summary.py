@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engram.report.curves import moving_mean, touched_by_step
-from engram.report.sheet import _even
+from engram.report.figures import _even
 from engram.report.summary import (
     entries_of,
     headline,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
-from fastapi import File, Form, Response, UploadFile
+from fastapi import Depends, File, Form, Response, UploadFile
 
 from engram.campaign import Campaign
 from engram.campaign.files import content_from_values, default_content
@@ -30,103 +31,104 @@ FILES = (".csv", ".tsv", ".txt", ".json", ".npz", ".gpx", ".geojson")
 work = router("/campaigns/{name}", ["work"])
 
 
-async def record(
-    context: Context,
-    visit: Visit,
-    condition: str | None,
-    request: Callable[[Campaign], Any],
-    response: Response,
-) -> dict[str, Any]:
-    """Have a request written to the log; its receipt, with the log's new head."""
-    expected = expected_head(condition)
+@dataclass(frozen=True)
+class Writing:
+    """Somebody's request that is to be written to a campaign's log."""
 
-    def write(campaign: Campaign) -> dict[str, Any]:
-        with campaign.requested(via=visit.account.name, head=expected):
-            receipt = request(campaign)
-        return {**receipt.to_dict(), "head": head_of(campaign)}
+    visit: Visit
+    context: Context
+    response: Response
+    if_match: str | None
+    key: str | None
 
-    answer = await context.desk.at(visit.row.name, write, fresh=False)
-    context.written(visit)
-    response.headers["ETag"] = f'"{answer["head"]}"'
-    return answer
+    def signed(self, by: str | None, key: str | None) -> dict[str, str | None]:
+        """In whose name, and under which key."""
+        return {"by": self.visit.name_for(by), "key": one_key(key, self.key)}
+
+    async def record(
+        self,
+        body: requests.Signed,
+        request: Callable[..., Any],
+        items: Sequence[requests.Measurement] = (),
+    ) -> dict[str, Any]:
+        """Have ``request(campaign, by=, key=)`` written; its receipt, with the log's new head."""
+        signed, expected = self.signed(body.by, body.key), expected_head(self.if_match)
+        await check_photos(self.context, self.visit, items)
+
+        def write(campaign: Campaign) -> dict[str, Any]:
+            with campaign.requested(via=self.visit.account.name, head=expected):
+                receipt = request(campaign, **signed)
+            return {**receipt.to_dict(), "head": head_of(campaign)}
+
+        return self._done(await self.context.desk.at(self.visit.row.name, write, fresh=False))
+
+    async def compute(self, job: str, signed: dict[str, Any], **given: Any) -> dict[str, Any]:
+        """Have a process that computes do a job that ends in the log."""
+        row, given = self.visit.row, {**given, **signed, "via": self.visit.account.name}
+        given["head"] = expected_head(self.if_match)
+        facts, _ = await self.context.workers.do(job, row.name, row.uid, **given)
+        return self._done(facts)
+
+    def _done(self, answer: dict[str, Any]) -> dict[str, Any]:
+        self.context.written(self.visit)
+        self.response.headers["ETag"] = f'"{answer["head"]}"'
+        return answer
 
 
-@work.post("/ask", response_model=answers.Queries, **needs("crew"))
-async def ask(
+def _writing(
     visit: TheVisit,
     context: TheContext,
-    body: requests.Ask,
     response: Response,
     if_match: IfMatch = None,
     key: KeyHeader = None,
-) -> Any:
+) -> Writing:
+    return Writing(visit, context, response, if_match, key)
+
+
+TheWriting = Annotated[Writing, Depends(_writing)]
+
+
+@work.post("/ask", response_model=answers.Queries, **needs("crew"))
+async def ask(writing: TheWriting, body: requests.Ask) -> Any:
     """Hand out cells to measure next and reserve their budget."""
-    facts, _ = await context.workers.do(
+    return await writing.compute(
         "ask",
-        visit.row.name,
-        visit.row.uid,
+        writing.signed(body.by, body.key),
         n=body.n,
-        by=visit.name_for(body.by),
         lease=body.lease,
         rank=body.rank,
         start=body.start,
         outing=None if body.outing is None else body.outing.model_dump(),
-        key=one_key(body.key, key),
-        via=visit.account.name,
-        head=expected_head(if_match),
     )
-    context.written(visit)
-    response.headers["ETag"] = f'"{facts["head"]}"'
-    return facts
 
 
 @work.post("/tell", response_model=answers.Receipt, **needs("crew"))
-async def tell(
-    visit: TheVisit,
-    context: TheContext,
-    body: requests.Tell,
-    response: Response,
-    if_match: IfMatch = None,
-    key: KeyHeader = None,
-) -> Any:
+async def tell(writing: TheWriting, body: requests.Tell) -> Any:
     """Record one measurement, whether the cell was asked for or not."""
-    by, given = visit.name_for(body.by), one_key(body.key, key)
-    await check_photos(context, visit, [body])
 
-    def request(campaign: Campaign) -> Any:
+    def request(campaign: Campaign, **signed: Any) -> Any:
         observation = _observation(campaign, body, "")
-        return campaign.tell_many([observation], by=by, key=given, facts=[_beside(body)])
+        return campaign.tell_many([observation], facts=[_beside(body)], **signed)
 
-    return await record(context, visit, if_match, request, response)
+    return await writing.record(body, request, [body])
 
 
 @work.post("/tell-many", response_model=answers.Receipt, **needs("crew"))
-async def tell_many(
-    visit: TheVisit,
-    context: TheContext,
-    body: requests.TellMany,
-    response: Response,
-    if_match: IfMatch = None,
-    key: KeyHeader = None,
-) -> Any:
+async def tell_many(writing: TheWriting, body: requests.TellMany) -> Any:
     """Record several measurements, all of them or none."""
-    by, given = visit.name_for(body.by), one_key(body.key, key)
-    await check_photos(context, visit, body.items)
 
-    def request(campaign: Campaign) -> Any:
+    def request(campaign: Campaign, **signed: Any) -> Any:
         labels = [f"item {i}: " for i in range(1, len(body.items) + 1)]
         items = [_observation(campaign, o, at) for o, at in zip(body.items, labels, strict=True)]
         facts = [_beside(item) for item in body.items]
-        return campaign.tell_many(items, by=by, key=given, labels=labels, facts=facts)
+        return campaign.tell_many(items, labels=labels, facts=facts, **signed)
 
-    return await record(context, visit, if_match, request, response)
+    return await writing.record(body, request, body.items)
 
 
 @work.post("/tell-file", response_model=answers.Receipt, **needs("crew"))
 async def tell_file(
-    visit: TheVisit,
-    context: TheContext,
-    response: Response,
+    writing: TheWriting,
     file: Annotated[UploadFile, File(description="CSV, JSON, NPZ, GPX or GeoJSON.")],
     by: Annotated[str | None, Form(max_length=200)] = None,
     key: Annotated[str | None, Form(min_length=1, max_length=200)] = None,
@@ -140,30 +142,20 @@ async def tell_file(
     half_life: Annotated[
         float | None, Form(gt=0, le=3.2e10, description="Seconds; dated measurements lose half.")
     ] = None,
-    if_match: IfMatch = None,
-    key_header: KeyHeader = None,
 ) -> Any:
     """Record the measurements of a file, all of them or none."""
-    facts, _ = await context.workers.do(
+    return await writing.compute(
         "tell_file",
-        visit.row.name,
-        visit.row.uid,
+        writing.signed(by, key),
         blob=await file.read(),
         suffix=suffix_of(file.filename or "", FILES, "of measurements"),
-        by=visit.name_for(by),
-        key=one_key(key, key_header),
         crs=crs,
         combine=combine,
         fix=fix,
         detection=detection,
         false_alarm=false_alarm,
         half_life=half_life,
-        via=visit.account.name,
-        head=expected_head(if_match),
     )
-    context.written(visit)
-    response.headers["ETag"] = f'"{facts["head"]}"'
-    return facts
 
 
 def suffix_of(name: str, known: tuple[str, ...], what: str) -> str:
@@ -203,123 +195,54 @@ def _observation(campaign: Campaign, item: requests.Measurement, label: str) -> 
 
 
 @work.post("/fail", response_model=answers.Receipt, **needs("crew"))
-async def fail(
-    visit: TheVisit,
-    context: TheContext,
-    body: requests.Fail,
-    response: Response,
-    if_match: IfMatch = None,
-    key: KeyHeader = None,
-) -> Any:
+async def fail(writing: TheWriting, body: requests.Fail) -> Any:
     """Report a cell that could not be measured: try again later, or never."""
-    by, given = visit.name_for(body.by), one_key(body.key, key)
     cell = None if body.cell is None else (body.cell[0], body.cell[1])
-
-    def request(campaign: Campaign) -> Any:
-        return campaign.fail(
-            query=body.query, cell=cell, retry=body.retry, reason=body.reason, by=by, key=given
-        )
-
-    return await record(context, visit, if_match, request, response)
+    terms = {"query": body.query, "cell": cell, "retry": body.retry, "reason": body.reason}
+    return await writing.record(body, lambda campaign, **by: campaign.fail(**terms, **by))
 
 
 @work.post("/correct", response_model=answers.Receipt, **needs("planner"))
-async def correct(
-    visit: TheVisit,
-    context: TheContext,
-    body: requests.Correct,
-    response: Response,
-    if_match: IfMatch = None,
-    key: KeyHeader = None,
-) -> Any:
+async def correct(writing: TheWriting, body: requests.Correct) -> Any:
     """Replace values of a measurement; the old ones stay in the log."""
-    by, given = visit.name_for(body.by), one_key(body.key, key)
 
-    def request(campaign: Campaign) -> Any:
-        content = None if body.value is None else content_from_values(campaign.grid, body.value)
+    def request(campaign: Campaign, **signed: Any) -> Any:
         return campaign.correct(
             (body.cell[0], body.cell[1]),
             outcome=body.outcome,
-            content=content,
+            content=None if body.value is None else content_from_values(campaign.grid, body.value),
             noise=body.noise,
             reason=body.reason,
-            by=by,
-            key=given,
+            **signed,
         )
 
-    return await record(context, visit, if_match, request, response)
+    return await writing.record(body, request)
 
 
 @work.post("/retract", response_model=answers.Receipt, **needs("planner"))
-async def retract(
-    visit: TheVisit,
-    context: TheContext,
-    body: requests.Retract,
-    response: Response,
-    if_match: IfMatch = None,
-    key: KeyHeader = None,
-) -> Any:
+async def retract(writing: TheWriting, body: requests.Retract) -> Any:
     """Withdraw a measurement; it stays in the log."""
-    by, given = visit.name_for(body.by), one_key(body.key, key)
     cell = body.cell[0], body.cell[1]
-
-    def request(campaign: Campaign) -> Any:
-        return campaign.retract(cell, reason=body.reason, by=by, key=given)
-
-    return await record(context, visit, if_match, request, response)
+    return await writing.record(body, lambda c, **by: c.retract(cell, reason=body.reason, **by))
 
 
 @work.post("/close", response_model=answers.Receipt, **needs("planner"))
-async def close(
-    visit: TheVisit,
-    context: TheContext,
-    body: requests.CellsBody,
-    response: Response,
-    if_match: IfMatch = None,
-    key: KeyHeader = None,
-) -> Any:
+async def close(writing: TheWriting, body: requests.CellsBody) -> Any:
     """Close cells: nobody may measure there."""
-    by, given = visit.name_for(body.by), one_key(body.key, key)
     cells = [(r, c) for r, c in body.cells]
-
-    def request(campaign: Campaign) -> Any:
-        return campaign.close(cells, reason=body.reason, by=by, key=given)
-
-    return await record(context, visit, if_match, request, response)
+    return await writing.record(body, lambda c, **by: c.close(cells, reason=body.reason, **by))
 
 
 @work.post("/open", response_model=answers.Receipt, **needs("planner"))
-async def open_(
-    visit: TheVisit,
-    context: TheContext,
-    body: requests.CellsBody,
-    response: Response,
-    if_match: IfMatch = None,
-    key: KeyHeader = None,
-) -> Any:
+async def open_(writing: TheWriting, body: requests.CellsBody) -> Any:
     """Open cells (again)."""
-    by, given = visit.name_for(body.by), one_key(body.key, key)
     cells = [(r, c) for r, c in body.cells]
-
-    def request(campaign: Campaign) -> Any:
-        return campaign.open(cells, reason=body.reason, by=by, key=given)
-
-    return await record(context, visit, if_match, request, response)
+    return await writing.record(body, lambda c, **by: c.open(cells, reason=body.reason, **by))
 
 
 @work.post("/extend", response_model=answers.Receipt, **needs("planner"))
-async def extend(
-    visit: TheVisit,
-    context: TheContext,
-    body: requests.Extend,
-    response: Response,
-    if_match: IfMatch = None,
-    key: KeyHeader = None,
-) -> Any:
+async def extend(writing: TheWriting, body: requests.Extend) -> Any:
     """Add to the budget."""
-    by, given = visit.name_for(body.by), one_key(body.key, key)
-    answer = await record(
-        context, visit, if_match, lambda c: c.extend(body.amount, by=by, key=given), response
-    )
-    budget = await context.desk.at(visit.row.name, lambda campaign: campaign.state.budget)
+    answer = await writing.record(body, lambda campaign, **by: campaign.extend(body.amount, **by))
+    budget = await writing.context.desk.at(writing.visit.row.name, lambda c: c.state.budget)
     return {**answer, "budget": budget}

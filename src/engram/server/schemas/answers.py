@@ -308,6 +308,7 @@ class Verification(Given):
     events: int
     asks: int
     suggestions: int
+    older: int = Field(description="Suggestions of a policy that is no longer there.")
     faults: list[str]
 
 

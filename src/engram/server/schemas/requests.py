@@ -72,6 +72,13 @@ class Create(Taken):
     )
 
 
+class Signed(Taken):
+    """What is written to the log has somebody's name, and may have a key."""
+
+    by: By = None
+    key: Key = None
+
+
 class Outing(Taken):
     """Crews that go on tours through up to ``n`` cells, from a start and back, within hours."""
 
@@ -82,14 +89,12 @@ class Outing(Taken):
     minutes_per_visit: float = Field(10.0, ge=0, le=14_400)
 
 
-class Ask(Taken):
+class Ask(Signed):
     n: int = Field(1, ge=1, le=10_000)
-    by: By = None
     lease: Seconds | None = None
     rank: Literal["score", "per-cost"] | None = None
     start: Cell | None = Field(None, description="Where the crew starts.")
     outing: Outing | None = Field(None, description="Tours, where the campaign has a place.")
-    key: Key = None
 
 
 class Measurement(Taken):
@@ -111,18 +116,15 @@ class Measurement(Taken):
     )
 
 
-class Tell(Measurement):
-    by: By = None
-    key: Key = None
+class Tell(Measurement, Signed):
+    pass
 
 
-class TellMany(Taken):
+class TellMany(Signed):
     items: list[Measurement] = Field(min_length=1, max_length=10_000)
-    by: By = None
-    key: Key = None
 
 
-class Fail(Taken):
+class Fail(Signed):
     """A cell that could not be measured: name the query or the cell."""
 
     query: int | None = Field(None, ge=1, le=LARGEST)
@@ -131,35 +133,25 @@ class Fail(Taken):
         86400.0, ge=0, le=3.2e9, description="Seconds until it is tried again; null for never."
     )
     reason: Reason = ""
-    by: By = None
-    key: Key = None
 
 
-class Correct(Taken):
+class Correct(Signed):
     cell: Cell
     outcome: float | None = Field(None, ge=0, le=1)
     value: list[float] | None = Field(None, min_length=1, max_length=100_000)
     noise: float | None = Field(None, ge=0)
     reason: Reason = ""
-    by: By = None
-    key: Key = None
 
 
-class Retract(Taken):
+class Retract(Signed):
     cell: Cell
     reason: Reason = ""
-    by: By = None
-    key: Key = None
 
 
-class CellsBody(Taken):
+class CellsBody(Signed):
     cells: Cells
     reason: Reason = ""
-    by: By = None
-    key: Key = None
 
 
-class Extend(Taken):
+class Extend(Signed):
     amount: float = Field(gt=0, description="Measurements, or cost.")
-    by: By = None
-    key: Key = None

@@ -1,0 +1,54 @@
+"""What policies did under older rules, so that campaigns of before go on as they were.
+
+A campaign keeps the number of the rules it began with (``model.RULES``). Where a policy's usual
+settings have changed since, those of then are given to it as options; what cannot be had again is
+named, and ``verify`` does not hold it against the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from engram.campaign.model import Spec
+from engram.policies import POLICIES
+from engram.policies.local import is_large
+
+if TYPE_CHECKING:
+    from engram.memory.permanent import PermanentMemory
+
+OLD_LESSONS: dict[str, Any] = {"lesson": "prior", "m_steps": 20}
+"""The paper's h, before it learnt in hindsight."""
+OLD_DRAWS: dict[str, Any] = {"guidance": "mmps", "steps": 6, "refresh_steps": 3}
+"""The ``paper`` preset, before its draws were those of a memory that can be told."""
+PAPERS = ("em-ptdm", "diffatd", "greedy")
+"""Policies that have that preset."""
+SPREADING = ("em-ptdm", "gp", "spread", "layer-order")
+"""Policies that look at blocks of cells, or at windows, where an area is large."""
+
+
+def options_of_then(spec: Spec, memories: Sequence[PermanentMemory] | None) -> dict[str, Any]:
+    """Options by which the policy of a campaign is what it was under the campaign's rules."""
+    if spec.rules >= 3 or not memories or not _is_one_of(PAPERS, spec):
+        return {}
+    told = all(memory.conditioned for memory in memories)
+    if spec.preset == "paper":
+        return OLD_LESSONS | (OLD_DRAWS if told else {})
+    return OLD_LESSONS if _is_one_of(("em-ptdm",), spec) and not told else {}
+
+
+def is_gone(spec: Spec) -> bool:
+    """Whether what a campaign suggests is no longer what it suggested under its rules.
+
+    The default engine learnt from layers in another way, and large areas were taken as a whole.
+    """
+    if spec.rules >= 3:
+        return False
+    layered = spec.layers is not None and _is_one_of(("em-ptdm",), spec)
+    return layered or (is_large(spec.grid) and _is_one_of(SPREADING, spec))
+
+
+def _is_one_of(names: Sequence[str], spec: Spec) -> bool:
+    """Whether the policy of a campaign is one of these, by whatever name."""
+    plan = POLICIES.find(spec.policy)
+    return any(POLICIES[name] is plan for name in names)

@@ -1,0 +1,56 @@
+"""Campaigns of before are searched by the policies of then."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engram import Grid
+from engram.campaign import Campaign, create_campaign, verify
+from engram.campaign.model import RULES
+from engram.layers import Layers
+from engram.policies.papersearch import PaperSearch, PaperSettings
+
+
+def _campaign(tmp_path: Path, rules: int, grid: Grid | None = None, **terms: Any) -> Campaign:
+    db = str(tmp_path / f"{rules}.db")
+    terms = {"prior": "universal", "rules": rules, **terms}
+    return create_campaign("c", grid or Grid(8, 8), 20, db=db, **terms)
+
+
+@pytest.mark.parametrize("name", ["em-ptdm", "diffatd", "greedy"])
+def test_the_paper_preset_of_older_campaigns(tmp_path: Path, name: str) -> None:
+    terms = {"policy": name, "preset": "paper"}
+    then, now = (_campaign(tmp_path, n, **terms).policy() for n in (2, RULES))
+    assert isinstance(then, PaperSearch)
+    assert isinstance(now, PaperSearch)
+    usual, old = PaperSettings(), then.settings
+    assert (old.lesson, old.draws.guidance, old.adapt.m_steps) == ("prior", "mmps", 20)
+    assert (old.draws.steps, old.draws.refresh_steps) == (6, 3)
+    assert (now.settings.lesson, now.settings.draws) == (usual.lesson, usual.draws)
+
+
+@pytest.mark.parametrize("name", ["random", "diffatd"])
+def test_policies_that_have_not_changed_take_no_options_of_then(tmp_path: Path, name: str) -> None:
+    assert _campaign(tmp_path, 1, policy=name).policy().name == name
+
+
+ROCK = Layers.of(Grid(8, 8), {"rock": np.arange(64.0).reshape(8, 8)})
+
+
+@pytest.mark.parametrize(("rules", "again", "older"), [(2, 0, 2), (RULES, 2, 0)])
+@pytest.mark.parametrize(
+    "terms",
+    [{"policy": "auto", "layers": ROCK}, {"policy": "spread", "grid": Grid(2, 72)}],
+    ids=["layers", "large"],
+)
+def test_suggestions_of_an_engine_that_is_gone_are_counted_apart(
+    tmp_path: Path, terms: dict[str, Any], rules: int, again: int, older: int
+) -> None:
+    campaign = _campaign(tmp_path, rules, **terms)
+    campaign.ask(2)
+    found = verify(campaign)
+    assert (found.faults, found.suggestions, found.older) == ([], again, older)
