@@ -79,9 +79,9 @@ class _Process:
         """What the process has learnt by now."""
         anchor = last_refit(min(len(self._values), LEARNT))
         if self._terms is None or anchor != self._learnt:
-            cells = [self._grid.at(index) for index in self._cells[:anchor]]
-            self._model.fit(cells, self._values[:anchor])
-            self._terms, self._learnt = self._model.hyperparameters, anchor
+            cells, values = np.array(self._cells[:anchor], np.intp), np.array(self._values[:anchor])
+            learnt = self._model.learnt(cells, values) if anchor else self._model.hyperparameters
+            self._terms, self._learnt = learnt, anchor
         return self._terms
 
     def observe(self, group: list[Observation]) -> list[float]:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from engram.blocks import as_field
 from engram.campaign.state import State
 from engram.errors import ExhaustedError
 from engram.grid import Cell
@@ -90,12 +91,17 @@ class Standing:
 
     def place(self, index: int) -> int:
         """1 for the best available cell, 2 for the next, ...; each by itself (no diversity)."""
+        if self.best(1) == [index]:
+            return 1
         own = self._shown[index]
         before = np.count_nonzero(self._shown > own)
         return 1 + int(before + np.count_nonzero(self._shown[:index] == own))
 
     def best(self, n: int) -> list[int]:
         """The n best available cells, the best first."""
+        by_blocks = as_field(self.worth)
+        if by_blocks is not None:
+            return [index for index, _ in by_blocks.best(self.available, n)]
         return best_cells(self.worth, self.available, n)
 
     def order(self) -> list[int]:

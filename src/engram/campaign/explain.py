@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engram._writing import write_file
+from engram.blocks import as_field
 from engram.campaign.answers import Explanation
 from engram.campaign.decide import Wish, standing, trip_cost
 from engram.campaign.state import State
@@ -138,7 +139,7 @@ def _picture(state: State, view: View, pick: Suggestion) -> dict[str, Any]:
     picture: dict[str, Any] = {
         "corner": [window[0].start, window[1].start],
         "range": [float(v) for v in grid.range],
-        "probability": table(view.scores.probability.reshape(grid.rows, grid.cols)[window]),
+        "probability": table(_around(grid, view.scores.probability, window)),
         "measured": _measured(state, window),
     }
     if grid.geometry.height != grid.geometry.width:
@@ -150,6 +151,16 @@ def _picture(state: State, view: View, pick: Suggestion) -> dict[str, Any]:
         picture["spread"] = table(cells.std(axis=0))
         picture["samples"] = [table(sample) for sample in cells[:SAMPLES]]
     return picture
+
+
+def _around(
+    grid: Grid, values: NDArray[np.float64], window: tuple[slice, slice]
+) -> NDArray[np.float64]:
+    """(n_cells,) -> the part of it in a window."""
+    by_blocks = as_field(values)
+    if by_blocks is not None:
+        return by_blocks.region(*window)
+    return values.reshape(grid.rows, grid.cols)[window]
 
 
 def _measured(state: State, window: tuple[slice, slice]) -> list[list[float | None]]:

@@ -8,14 +8,7 @@ from pathlib import Path
 
 from engram.campaign.model import Spec
 from engram.errors import InputError
-from engram.policies import POLICIES
-
-PLAIN = (500, 16, 0)
-PROCESS = (4_000, 16, 16)
-MEMORY = (16_000, 200, 16)
-"""Bytes per cell, per value of the picture, and per cell and measurement, measured on areas of
-16,000 to 260,000 cells and rounded up: policies that only look, the Gaussian process, and those
-that imagine (which hold a process as well)."""
+from engram.estimates import Estimate, estimate
 
 
 def check_fits(spec: Spec, measurements: int) -> None:
@@ -34,14 +27,15 @@ def check_fits(spec: Spec, measurements: int) -> None:
 
 def bytes_needed(spec: Spec, measurements: int) -> int:
     """What the policy of an area takes after so many measurements, roughly and from above."""
-    grid = spec.grid
-    plan = POLICIES.get(spec.policy)
-    rates = MEMORY if plan is not None and plan.needs_memory else PLAIN
-    if spec.policy == "gp":
-        rates = PROCESS
-    per_cell, per_value, per_measurement = rates
-    values = grid.height * grid.width * grid.channels
-    return grid.n_cells * (per_cell + per_measurement * measurements) + values * per_value
+    return int(expected(spec, measurements).bytes)
+
+
+def expected(spec: Spec, measurements: int) -> Estimate:
+    """Memory and seconds of a campaign."""
+    whole = (
+        spec.layers is not None or spec.preset != "default" or spec.options.get("windows") is False
+    )
+    return estimate(spec.policy, spec.grid, measurements, whole=whole)
 
 
 def memory() -> int:

@@ -42,8 +42,14 @@ if TYPE_CHECKING:
     from engram.geo.area import Area
     from engram.grid import Grid
 
-MANY_CELLS = 20_000
-"""Above this an area is worth a note: what a process and a memory need grows with its cells."""
+
+def expected_words(policy: str, grid: Grid, budget: float, terms: dict[str, Any]) -> str:
+    """What the campaign will take, in one line."""
+    from engram.estimates import estimate
+
+    whole = terms["layers"] is not None or terms["preset"] != "default"
+    count = min(int(budget), len(grid.open_cells))
+    return estimate(policy, grid, count, whole=whole).words
 
 
 def create(
@@ -134,11 +140,8 @@ def create(
         say(f"mask {masked.words}")
     if found is not None:
         show_place(found, name, made.budget, preview, as_json)
-    if grid.n_cells > MANY_CELLS and not as_json:
-        say(
-            f"note: {grid.n_cells:,} cells are many; an answer may take minutes. Larger cells "
-            "(--cell H,W) are answered in less than a second."
-        )
+    if not as_json:
+        say(expected_words(made.policy, grid, made.budget, terms))
 
 
 def _searched(

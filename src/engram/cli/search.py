@@ -57,6 +57,7 @@ def search(
     """
     from engram._threads import set_threads
     from engram.bench.units import row_of
+    from engram.estimates import estimate
     from engram.layer_files import read_layers
     from engram.memory.library import read_cards
     from engram.policies.spec import PolicyChoice
@@ -87,6 +88,8 @@ def search(
     budget = max(1, len(task.grid.open_cells) // 4) if budget is None else budget
     task.grid.check_budget(budget)
     set_threads()
+    whole = known is not None or choice.preset != "default"
+    printing.remark(estimate(choice.name, task.grid, budget, whole=whole).words)
     built = choice.build(task, budget, seed, device)
     for note in raster.notes:
         printing.remark(note)

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import pytest
+
+from engram.estimates import estimate
+from engram.grid import Grid
+
+
+@pytest.mark.parametrize("policy", ["gp", "em-ptdm"])
+def test_a_million_cells_by_windows_take_memory_by_their_measurements(policy: str) -> None:
+    large = estimate(policy, Grid(1000, 1000), 20_000)
+    assert large.bytes < 2e9
+    assert estimate(policy, Grid(1000, 1000), 20_000, whole=True).bytes > 100 * large.bytes
+    assert estimate(policy, Grid(1000, 1000), 40_000).bytes < 2 * large.bytes
+
+
+def test_an_answer_costs_more_of_a_policy_that_imagines() -> None:
+    grid = Grid(32, 32)
+    plain, process, memory = (estimate(p, grid, 200) for p in ("random", "gp", "em-ptdm"))
+    assert plain.answer < process.answer < memory.answer
+    assert plain.bytes < process.bytes < memory.bytes
+
+
+def test_an_estimate_is_one_line_with_its_figures() -> None:
+    words = estimate("gp", Grid(32, 32), 200).words
+    assert words.startswith("estimate: about ")
+    assert "MB of memory" in words
+    assert "s an answer" in words
+    assert "\n" not in words
