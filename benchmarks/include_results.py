@@ -35,6 +35,7 @@ PAGES = (
     "docs/map.md",
     "docs/layers.md",
     "docs/detection.md",
+    "docs/scale.md",
 )
 CLAIM = re.compile(r"<!-- says ([\w-]+): (\S+) - (\S+) -->.*?<!-- said -->", re.DOTALL)
 MARKED = re.compile(r"<!-- include (\S+) -->\n.*?<!-- end of \1 -->", re.DOTALL)

@@ -1,6 +1,6 @@
 """What a search will take, said before it begins: memory, and seconds of an answer.
 
-Rates were measured on one core of a small server (``MADE``), are rounded up, and tell minutes from
+Rates are rough and from above (``MADE`` says what they were compared with): they tell minutes from
 seconds and gigabytes from megabytes, no more. Areas of up to 64 cells a side are looked at as a
 whole, larger ones by windows (``policies.local``), where a measurement costs its neighbourhood.
 """
@@ -16,12 +16,12 @@ from engram.policies import POLICIES
 from engram.policies.local import is_large
 
 MADE: Made = {
-    "command": "python benchmarks/million.py; python benchmarks/campaign_cli.py",
-    "commit": "28e9e8e",
+    "command": "python benchmarks/scale.py",
+    "commit": "b81961dee69bdfbd9851a654a049264dca53ca88",
     "memories": {},
-    "data": "campaigns of 32 x 32, 300 x 300 and 1,000 x 1,000 cells, 200 to 20,000 measurements",
-    "note": "random and gp at a million cells; em-ptdm by windows is reckoned from gp and its "
-    "network's windows, and rounded up; whole areas by the rates that refuse what does not fit",
+    "data": "areas of 32 and 1,024 cells a side with 200 measurements, em-ptdm and gp",
+    "note": "compared with benchmarks/results/scale.md, which lies below what they say; bytes and "
+    "seconds of further measurements, and all rates of areas as a whole, were set by hand",
 }
 
 
