@@ -152,13 +152,13 @@ def test_file_that_may_not_grow(tmp_path):
 def test_artifacts_on_a_full_disk_are_done_without(tmp_path, monkeypatch):
     campaign = create_campaign("x", Grid(8, 8), 20, db=str(tmp_path / "c.db"), policy="random")
     campaign.tell((0, 0), 1.0)
-    monkeypatch.setattr(os, "fsync", _no_space)
+    monkeypatch.setattr(Path, "replace", _no_space)
     assert campaign.ask(1)
     folder = tmp_path / "c.artifacts"
     assert [p for p in folder.rglob("*") if p.is_file()] == []
 
 
-def _no_space(descriptor):
+def _no_space(*anything):
     raise OSError(28, "No space left on device")
 
 

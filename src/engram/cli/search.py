@@ -88,9 +88,9 @@ def search(
     budget = max(1, len(task.grid.open_cells) // 4) if budget is None else budget
     task.grid.check_budget(budget)
     set_threads()
+    built = choice.build(task, budget, seed, device)
     whole = known is not None or choice.preset != "default"
     printing.remark(estimate(choice.name, task.grid, budget, whole=whole).words)
-    built = choice.build(task, budget, seed, device)
     for note in raster.notes:
         printing.remark(note)
     with common.keeps("nothing was written"):

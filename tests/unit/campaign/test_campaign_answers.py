@@ -47,7 +47,7 @@ def test_the_json_of_every_answer_has_the_names_scripts_know(create, db):
     assert names(looked).startswith("cell ")
     for cell in (handed, looked):
         assert {*TERMS, "rank", "worth"} <= set(cell.to_dict())
-    assert names(verify(campaign)) == "ok events asks suggestions faults"
+    assert names(verify(campaign)) == "ok events asks suggestions older faults"
 
 
 def test_the_status_is_typed_and_rounds_where_it_is_printed(create):

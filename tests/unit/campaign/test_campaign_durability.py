@@ -179,7 +179,7 @@ def test_what_cannot_be_met_is_refused_before_any_work(create, monkeypatch):
 
 
 def test_areas_that_do_not_fit_in_memory_are_refused(create, db, monkeypatch):
-    monkeypatch.setattr("engram.campaign.fits.memory", lambda: 8_000_000_000)
+    monkeypatch.setattr("engram.campaign.fits.memory", lambda: 2_000_000_000)
     for policy in ("gp", "auto"):
         with pytest.raises(InputError, match="GB for policy"):
             create(grid=Grid(4000, 4000), budget=100, policy=policy)

@@ -9,7 +9,6 @@ import pytest
 
 from engram import errors
 from engram.campaign import StaleError, Storage, create_campaign, open_campaign
-from engram.campaign.model import FORMAT
 from engram.cli.main import main
 from engram.errors import REPLIES, EngramError
 from engram.grid import Grid
@@ -65,7 +64,7 @@ def test_what_the_database_can_be(create, db, tmp_path):
         raw.execute("UPDATE engram_events SET payload = '{}' WHERE seq = 2")
     assert _kind(lambda: open_campaign("pond", db=db)) == "damaged"
     with sqlite3.connect(db) as raw:
-        newer = f"replace(payload, '\"format\":{FORMAT}', '\"format\":99')"
+        newer = """replace(payload, '"format":1', '"format":99')"""
         raw.execute(f"UPDATE engram_events SET payload = {newer} WHERE seq = 1")
     assert _kind(lambda: open_campaign("pond", db=db)) == "unavailable"
     with sqlite3.connect(db) as raw:
