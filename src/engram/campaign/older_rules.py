@@ -21,6 +21,8 @@ OLD_LESSONS: dict[str, Any] = {"lesson": "prior", "m_steps": 20}
 """The paper's h, before it learnt in hindsight."""
 OLD_DRAWS: dict[str, Any] = {"guidance": "mmps", "steps": 6, "refresh_steps": 3}
 """The ``paper`` preset, before its draws were those of a memory that can be told."""
+BEFORE_COPIES: dict[str, Any] = {"copies": False}
+"""The default engine, before it recognised copies of what it had outlined."""
 PAPERS = ("em-ptdm", "diffatd", "greedy")
 """Policies that have that preset."""
 SPREADING = ("em-ptdm", "gp", "spread", "layer-order")
@@ -29,9 +31,14 @@ SPREADING = ("em-ptdm", "gp", "spread", "layer-order")
 
 def options_of_then(spec: Spec, memories: Sequence[PermanentMemory] | None) -> dict[str, Any]:
     """Options by which the policy of a campaign is what it was under the campaign's rules."""
-    if spec.rules >= 3 or not memories or not _is_one_of(PAPERS, spec):
+    if not memories or not _is_one_of(PAPERS, spec):
         return {}
     told = all(memory.conditioned for memory in memories)
+    ours = _is_one_of(("em-ptdm",), spec) and spec.preset != "paper" and told
+    if ours and spec.rules < 4:
+        return BEFORE_COPIES
+    if spec.rules >= 3:
+        return {}
     if spec.preset == "paper":
         return OLD_LESSONS | (OLD_DRAWS if told else {})
     return OLD_LESSONS if _is_one_of(("em-ptdm",), spec) and not told else {}

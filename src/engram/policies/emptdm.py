@@ -32,6 +32,7 @@ from engram.observation import Observation, Observations
 from engram.pacing import UpdateSchedule, alpha
 from engram.policies.base import Answer, Policy, View, log_likelihood
 from engram.policies.base_rate import BaseRate
+from engram.policies.copies import Copied, CopyForecaster
 from engram.policies.dreaming import (
     DREAMS,
     FIRST_DREAM,
@@ -85,6 +86,8 @@ class EmPtdmSettings:
     a        : factor of alpha(B) (appendix G): decides under rule ``paper``, explains otherwise
     every    : measurements between two refreshes of the particles (1 under rule ``paper``)
     sigma    : sigma_x of Eq. 9, in model units
+    copies   : recognise copies of what was outlined (``copies``), in areas without layers that are
+        computed as a whole, where every visit tells the truth
     dreams   : how often a copy of the memory learns from dreams (``dreaming``), 0 = never
     dream_steps : training steps of each of these
     windows  : compute areas of more than ``local.LARGEST`` cells a side by windows (``local``)
@@ -101,6 +104,7 @@ class EmPtdmSettings:
     frontier: float | None = None
     every: int = 10
     sigma: float = 1.0
+    copies: bool = True
     dreams: int = 0
     dream_steps: int = 60
     windows: bool = True
@@ -141,6 +145,7 @@ class Beliefs:
     mixed: MixedBelief
     imagined: Imagined | WindowImagined
     layered: LayerBelief | None = None
+    copied: Copied | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -208,6 +213,8 @@ class EmPtdm(Policy):
         self.mixes = ("memory", *(name for name, counts in others.items() if counts))
         leader = self.mixes.index("layers") if others["layers"] else 0
         self.mixture = EvidenceMixture(grid, count=len(self.mixes), leader=leader)
+        alone = detection.perfect and not layers and not self.local
+        self.copies = CopyForecaster(grid) if settings.copies and alone else None
         self.ranker: Ranker[Belief] = (
             Likely() if settings.rule == "probability" else settings.foraging
         )
@@ -235,7 +242,7 @@ class EmPtdm(Policy):
         return Query(
             replace(scores, total=ranking.total),
             ranking.why,
-            dict(zip(self.mixes, mixed.weights.tolist(), strict=True)),
+            self._weights(beliefs),
             beliefs.memory.tilt if self.settings.h else None,
             beliefs=beliefs,
         )
@@ -251,9 +258,22 @@ class EmPtdm(Policy):
         if self.base_rate is not None:
             parts.append(self.base_rate.belief(self.observations))
         mixed = self.mixture.mixed(*parts)
+        copied = None
+        if self.copies is not None:
+            copied = self.copies.belief(mixed.probability, self.observations)
+            mixed = replace(mixed, probability=copied.probability)
         imagined = self.explained.of(memory, self.observations)
         self.log.evaluations = self.memory.evaluations
-        return Beliefs(memory, process, mixed, imagined, layered)
+        return Beliefs(memory, process, mixed, imagined, layered, copied)
+
+    def _weights(self, beliefs: Beliefs) -> dict[str, float]:
+        """What each forecaster counts; copies where they speak of any cell."""
+        weights = dict(zip(self.mixes, beliefs.mixed.weights.tolist(), strict=True))
+        copied = beliefs.copied
+        if copied is None or not copied.speak.any():
+            return weights
+        rest = {name: (1 - copied.weight) * weight for name, weight in weights.items()}
+        return {**rest, "copies": copied.weight}
 
     def believed(self) -> Query:
         answer = super().believed()
@@ -313,6 +333,8 @@ class EmPtdm(Policy):
             self.log.updates.append(update)
         self.process.learn(before.process, new, self.observations)
         self.mixture.learn(before.mixed, new)
+        if self.copies is not None and before.copied is not None:
+            self.copies.learn(before.copied, new)
         stages = {
             "memory": before.memory.own,
             "h": before.memory.probability,
@@ -320,6 +342,8 @@ class EmPtdm(Policy):
         }
         if before.layered is not None:
             stages["layers"] = before.layered.probability
+        if before.copied is not None:
+            stages["copies"] = before.copied.copies
         for name, p in stages.items():
             kept = self.log.stages.setdefault(name, [])
             told = [o.reported(p[self.grid.index(o.cell)]) for o in new]
@@ -341,13 +365,17 @@ class EmPtdm(Policy):
 
     def state(self) -> dict[str, Tensor]:
         mixture = {"mixture": torch.from_numpy(self.mixture.history())}
-        return {**super().state(), **self.memory.state(), **mixture, **self.explained.state()}
+        copies = {} if self.copies is None else self.copies.state()
+        parts = (super().state(), self.memory.state(), mixture, copies, self.explained.state())
+        return {name: value for part in parts for name, value in part.items()}
 
     def restore(self, observations: Observations, state: dict[str, Tensor]) -> None:
         super().restore(observations, state)
         self._beliefs = None
         self.memory.restore(observations, state)
         self.mixture.restore(state["mixture"].numpy())
+        if self.copies is not None:
+            self.copies.restore(state)
         self.explained.restore(observations, state)
 
 
