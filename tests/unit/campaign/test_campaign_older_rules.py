@@ -12,6 +12,7 @@ from engram import Grid
 from engram.campaign import Campaign, create_campaign, verify
 from engram.campaign.model import RULES
 from engram.layers import Layers
+from engram.policies.emptdm import EmPtdm
 from engram.policies.papersearch import PaperSearch, PaperSettings
 
 
@@ -36,6 +37,13 @@ def test_the_paper_preset_of_older_campaigns(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["random", "diffatd"])
 def test_policies_that_have_not_changed_take_no_options_of_then(tmp_path: Path, name: str) -> None:
     assert _campaign(tmp_path, 1, policy=name).policy().name == name
+
+
+@pytest.mark.parametrize(("rules", "copies"), [(3, False), (RULES, True)])
+def test_campaigns_of_before_copies_do_without(tmp_path: Path, rules: int, copies: bool) -> None:
+    policy = _campaign(tmp_path, rules, policy="em-ptdm").policy()
+    assert isinstance(policy, EmPtdm)
+    assert (policy.copies is not None) == copies
 
 
 ROCK = Layers.of(Grid(8, 8), {"rock": np.arange(64.0).reshape(8, 8)})

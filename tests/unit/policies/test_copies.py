@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from engram import Grid, Observation
+from engram import Grid, Observation, load_memory, make_policy
 from engram.observation import Observations
 from engram.policies.copies import (
     ALONE,
@@ -219,3 +219,29 @@ def test_copies_count_as_far_as_they_predict() -> None:
     assert again.weight == forecaster.weight
     forecaster.learn(before, [miss, miss])
     assert forecaster.weight < 0.2
+
+
+def test_the_engine_uses_copies_and_learns_what_they_are_worth() -> None:
+    grid, truth = Grid(18, 18), area((2, 2, L), (9, 9, L))
+    seen = outlined(2, 2, L)
+    seen[11:13, 9], seen[12, 10] = True, True
+    told = list(measured(grid, truth, [(int(r), int(c)) for r, c in np.argwhere(seen)]))
+    memory = load_memory("universal")
+    policies = [
+        make_policy("em-ptdm", grid, budget=120, memory=memory, seed=0, copies=copies)
+        for copies in (True, False)
+    ]
+    for policy in policies:
+        policy.observe(told)
+    ours, theirs = (policy.suggest()[0] for policy in policies)
+    assert "copies" in ours.weights
+    assert sum(ours.weights.values()) == pytest.approx(1.0)
+    assert "copies" not in theirs.weights
+    rest = np.flatnonzero((truth & ~seen).ravel())
+    with_them, without = (policy.current_scores().probability[rest] for policy in policies)
+    assert with_them.min() > without.min() + 0.1
+    before = policies[0].state()["copies"]
+    policies[0].observe([Observation.checked(grid, (12, 11), content=1.0, outcome=1.0)])
+    after = policies[0].state()["copies"]
+    assert len(after) == len(before) + 1
+    assert float(after[-1]) > 0
