@@ -91,6 +91,13 @@ def test_without_a_second_hit_nothing_changes() -> None:
     np.testing.assert_array_equal(p[~outlined(2, 2, L)], 0.2)
 
 
+def test_a_template_says_nothing_of_itself() -> None:
+    truth, seen = area((2, 2, L)), outlined(2, 2, L)
+    seen[5, 4] = False  # the end of its foot is open
+    _, speak = by_copies(*seen_of(truth, seen))
+    assert not speak.any()
+
+
 def by_loops(truth: Mask, seen: Mask, base: float) -> NDArray[np.float64]:
     """The formulas of the module for one template, the first L, wholly known, copies turned or
     not with equal chance: one group of finds elsewhere."""
