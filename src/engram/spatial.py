@@ -378,7 +378,7 @@ class SpatialModel:
         """Log marginal likelihood of the parameters of the kernel, and its slope."""
         geometry = self.grid.geometry
         if self.nu == 1.5:
-            return matern_evidence(geometry.between(index), values, MEAN_SD**2, more)
+            return matern_evidence(*geometry.pairs(index), values, MEAN_SD**2, more)
         from sklearn.gaussian_process import GaussianProcessRegressor
 
         process = GaussianProcessRegressor(

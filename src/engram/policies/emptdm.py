@@ -243,8 +243,7 @@ class EmPtdm(Policy):
     def _believe(self) -> Beliefs:
         """What the measurements say, whatever can be visited."""
         memory = self.memory.belief(self.observations)
-        process = self.process.belief(self.observations)
-        layered = None if self.known is None else self.known.belief(self.observations)
+        process, layered = memory.spatial, memory.layered
         parts: list[Belief] = [memory]
         if self.settings.guard:
             parts += [process] if layered is None else [layered, process]

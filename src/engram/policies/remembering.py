@@ -26,12 +26,12 @@ from engram.observation import Observation, Observations
 from engram.policies.forecast import Array, Belief
 from engram.policies.hyperprior import hyperprior_for
 from engram.policies.imagination import Imagination, mean_of, measurements_of
-from engram.policies.layering import LayerForecaster
+from engram.policies.layering import LayerBelief, LayerForecaster
 from engram.policies.outcome_h import OutcomeTransform, tilted
-from engram.policies.process import ProcessForecaster
+from engram.policies.process import ProcessBelief, ProcessForecaster
 from engram.posterior import Measured
 from engram.reward import AffineReward, presence_prior
-from engram.symmetry import turned, turned_back
+from engram.symmetry import views_back, views_of
 
 FOLDS = 4
 """Parts into which cells with doubtful reports are put, each left out of as many of the views."""
@@ -44,11 +44,14 @@ class MemoryBelief(Belief):
     own      : (n_cells,) probability of target as the permanent memory has it, before h
     features : (n_cells, k) what h saw of every cell
     odds     : (n_cells,) what its own reports add to each cell's log-odds, 0 where they are certain
+    spatial, layered : the beliefs of the processes it rests on
     """
 
     own: Array
     features: Array
     odds: Array
+    spatial: ProcessBelief
+    layered: LayerBelief | None = None
 
     @property
     def tilt(self) -> Array:
@@ -83,18 +86,14 @@ def expected_image(
     told = _told(grid, unsure, views if square else FOLDS)
     if not square and told is None:
         return mean_of(denoiser, measured)
-    turns = range(views) if square else [0] * FOLDS
-    parts = (measured.values, measured.mask, measured.sigma)
+    parts = [measured.values, measured.mask, measured.sigma]
     if told is not None:
-        parts = (measured.values * told, measured.mask * told, measured.sigma.expand_as(told))
-    seen = Measured(
-        *(
-            torch.cat([turned(p[i : i + 1] if len(p) > 1 else p, k) for i, k in enumerate(turns)])
-            for p in parts
-        )
-    )
-    means = mean_of(denoiser, seen)
-    back = torch.cat([turned_back(means[i : i + 1], k) for i, k in enumerate(turns)])
+        parts = [measured.values * told, measured.mask * told, measured.sigma.expand_as(told)]
+    images = torch.cat(parts, dim=1)
+    turns = tuple(range(views))
+    images = views_of(images, turns) if square else images
+    means = mean_of(denoiser, Measured(images[:, :-2], images[:, -2:-1], images[:, -1:]))
+    back = views_back(means, turns) if square else means
     if told is None:
         return back.mean(dim=0, keepdim=True)
     counts = torch.where((told == 0).any(dim=0, keepdim=True), 1 - told, told)
@@ -160,6 +159,8 @@ class MemoryForecaster:
             own=updated(own, odds),
             features=features,
             odds=odds,
+            spatial=spatial,
+            layered=known,
         )
 
     def _probability(self, own: Array, features: Array) -> Array:

@@ -135,6 +135,7 @@ class LocalMemory(MemoryForecaster):
             own=as_array(Field(self.layout, (self._own,))),
             features=cast(Array, Rows(self.layout, self._rows.copy())),
             odds=cast(Array, Odds(told)),
+            spatial=spatial,
             blocks=self._content.copy(),
             told=told,
         )
