@@ -31,8 +31,10 @@ from engram.policies.outcome_h import OutcomeTransform, tilted
 from engram.policies.process import ProcessBelief, ProcessForecaster
 from engram.posterior import Measured
 from engram.reward import AffineReward, presence_prior
-from engram.symmetry import views_back, views_of
+from engram.symmetry import TURNS, views_back, views_of
 
+VIEWS = (1, 4, TURNS)
+"""How many symmetries can be averaged: none, the quarter turns, all."""
 FOLDS = 4
 """Parts into which cells with doubtful reports are put, each left out of as many of the views."""
 
@@ -65,7 +67,8 @@ class Remembering:
 
     h       : whether h tilts;  strength : how firmly it is held to its hyperprior
     updates : numbers of measurements after which it learns
-    views   : symmetries averaged in the mean, 1 or 8
+    views   : symmetries averaged in the mean (``VIEWS``); unless it is 1, all of them where
+        reports left doubt, so that each such cell is left out of two
     """
 
     h: bool
@@ -176,8 +179,9 @@ class MemoryForecaster:
     def posterior_mean(self, denoiser: Denoiser, observations: Observations) -> Tensor:
         """(1, C, H, W) by one evaluation, averaged over symmetries (``expected_image``)."""
         unsure = doubtful(observations.log_odds)
-        measured = measurements_of(observations)
-        return expected_image(denoiser, measured, unsure, self.grid, self.plan.views)
+        measured, views = measurements_of(observations), self.plan.views
+        views = TURNS if views > 1 and unsure.any() else views
+        return expected_image(denoiser, measured, unsure, self.grid, views)
 
     @property
     def evaluations(self) -> float:
