@@ -17,8 +17,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engram.blocks import Blocks, Field, Stored, as_array, field_of
+from engram.blocks import Field, Stored, as_array, field_of
 from engram.detection import updated, weight_of
+from engram.layout import Blocks
 from engram.memory.denoiser import Memory
 from engram.observation import Observations
 from engram.policies.forecast import Array
