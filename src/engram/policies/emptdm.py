@@ -25,7 +25,7 @@ from torch import Tensor
 from engram.detection import PERFECT, Detection
 from engram.errors import InputError
 from engram.grid import Grid
-from engram.layered import Explained
+from engram.layer_effects import Explained
 from engram.layers import Layers
 from engram.memory.denoiser import Denoiser, Memory
 from engram.observation import Observation, Observations
