@@ -30,19 +30,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from engram.conditioning import Prior
 from engram.geometry import CellPairs
 from engram.grid import Grid
 from engram.layer_effects import Effect
 from engram.layers import BELIEF, Layer, Layers, normal_scores
-from engram.spatial import (
-    EVALUATIONS,
-    MEAN,
-    PRIOR_SD,
-    Array,
-    Hyperparameters,
-    Prior,
-    SpatialModel,
-)
+from engram.spatial import EVALUATIONS, MEAN, PRIOR_SD, Array, Hyperparameters, SpatialModel
 
 SIZE, SIZE_SD, SIZES_SD = 0.1, 3.0, 2.0
 """Size of a layer that matters; log-normal widths of the prior of one layer's size, and of each of
