@@ -1,26 +1,28 @@
 """How many of the eight symmetric views of an area an answer needs, and which.
 
-    python benchmarks/views.py [--tasks 0:24] [--prior digits] [--out benchmarks/results/views]
+    python benchmarks/views.py [--tasks 0:6] [--found 0:20] [--out benchmarks/results/views]
 
-Each ball task is searched by em-ptdm with all eight views, and every view's mean is kept at every
-measurement. From these follow, without another evaluation of the network,
+Ball tasks, memory ``digits``. ``--tasks`` are searched by em-ptdm with all eight views, and every
+view's mean is kept at every measurement. From these follow, without another evaluation of the
+network, for other choices of views,
 
-* for every choice of views: the root mean squared difference of the memory's probability of
-  target from that of all eight, over all cells and measurements, and
-* for some choices: the evidence of each measurement by the memory, and by the whole engine where
-  the search is replayed, cell by cell, with the mean of those views alone: memory, h and mixture
-  predict the very same outcomes.
+* the root mean squared difference of the memory's probability of target from that of all eight,
+  over all cells that are not measured and all measurements,
+* how often the likeliest cell is the same, and
+* the evidence of each measurement by the memory, and by the whole engine where the search is
+  replayed, cell by cell, with the mean of those views alone: memory, h and mixture predict the very
+  same outcomes.
 
-Then the task is searched with the four quarter turns (``views=4``), for the paired success rate.
-Tasks that are in the file are not searched again.
+``--found`` are searched with the four quarter turns (``views=4``); their success rate is compared
+with that of eight views, kept in results/balls-digits.json. Tasks that are in the file are not
+searched again.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -33,7 +35,6 @@ from engram import Task, Trace, load_memory, make_policy, simulate
 from engram._threads import set_threads
 from engram._writing import write_file
 from engram.bench.provenance import commit, machine
-from engram.grid import Grid
 from engram.memory.permanent import PermanentMemory
 from engram.observation import Observations
 from engram.policies.base import log_likelihood
@@ -44,22 +45,49 @@ from engram.symmetry import TURNS, views_back, views_of
 from engram.tasks.balls import ball_task
 
 HERE = Path(__file__).resolve().parent
-BUDGET, AT = 250, (150, 200, 250)
+PRIOR, BUDGET, AT = "digits", 250, (150, 200, 250)
+KEPT = HERE / "results" / "balls-digits.json"
 ALL = tuple(range(TURNS))
-CHOICES: dict[str, tuple[tuple[int, ...], ...]] = {
-    "4, turned": ((0, 1, 2, 3),),
-    "4, mirrored and turned": ((4, 5, 6, 7),),
-    "4, both by turns": ((0, 1, 2, 3), (4, 5, 6, 7)),
-    "4, half turns and mirrors": ((0, 2, 4, 6),),
-    "4, half turns and diagonals": ((0, 2, 5, 7),),
-    "2, mirrored, a quarter apart": ((4, 7),),
-    "1": ((0,),),
-}
-"""Choices of views; where there are several, they take turns from measurement to measurement."""
-REPLAYED = ("4, turned", "4, both by turns")
-"""Those with which searches are replayed."""
 
-Means = NDArray[np.float32]
+Array = NDArray[np.float64]
+Choice = Callable[[Array], Array]
+"""Means of all views (T, 8, n_cells) -> what is expected (T, n_cells)."""
+
+
+def taking_turns(*turns: tuple[int, ...]) -> Choice:
+    """The mean of some views; of several choices one after the other, by measurement."""
+
+    def chosen(views: Array) -> Array:
+        each = [one[list(turns[t % len(turns)])].mean(axis=0) for t, one in enumerate(views)]
+        return np.stack(each)
+
+    return chosen
+
+
+def corrected(turns: tuple[int, ...], every: int) -> Choice:
+    """The mean of some views, and what the others added when all were last looked at."""
+
+    def chosen(views: Array) -> Array:
+        some, last = views[:, list(turns)].mean(axis=1), np.arange(len(views)) // every * every
+        return np.asarray(some + (views.mean(axis=1) - some)[last])
+
+    return chosen
+
+
+TURNED, MIRRORED = (0, 1, 2, 3), (4, 5, 6, 7)
+CHOICES: dict[str, Choice] = {
+    "8": taking_turns(ALL),
+    "4, turned": taking_turns(TURNED),
+    "4, mirrored and turned": taking_turns(MIRRORED),
+    "4, these two by turns": taking_turns(TURNED, MIRRORED),
+    "4, turned; every 8th time 8": corrected(TURNED, 8),
+    "4, half turns and mirrors": taking_turns((0, 2, 4, 6)),
+    "4, half turns and diagonals": taking_turns((0, 2, 5, 7)),
+    "2, a quarter apart": taking_turns((0, 1)),
+    "1": taking_turns((0,)),
+}
+REPLAYED = ("4, turned", "4, turned; every 8th time 8")
+"""Those with which searches are replayed."""
 
 
 def policy_of(task: Task, memory: PermanentMemory, k: int, views: int) -> EmPtdm:
@@ -68,17 +96,17 @@ def policy_of(task: Task, memory: PermanentMemory, k: int, views: int) -> EmPtdm
     return policy
 
 
-def seen_by_all(policy: EmPtdm, grid: Grid) -> tuple[list[Means], list[NDArray[np.float64]]]:
-    """Lists that fill, while the policy searches, with (8, H, W) means and the reward's weights."""
-    means: list[Means] = []
-    rewards: list[NDArray[np.float64]] = []
+def watched(policy: EmPtdm) -> tuple[list[Array], list[Array]]:
+    """Lists that fill while the policy searches: (8, n_cells) means, and the reward's terms."""
+    means: list[Array] = []
+    rewards: list[Array] = []
     memory = policy.memory
 
     def posterior_mean(denoiser: Any, observations: Observations) -> torch.Tensor:
         told = measurements_of(observations)
         parts = (views_of(part, ALL) for part in (told.values, told.mask, told.sigma))
         back = views_back(mean_of(denoiser, Measured(*parts)), ALL)
-        means.append(back[:, 0].numpy().copy())
+        means.append(back.flatten(1).numpy().astype(np.float64))
         rewards.append(np.append(memory.reward.weights, memory.reward.bias))
         return back.mean(dim=0, keepdim=True)
 
@@ -86,11 +114,12 @@ def seen_by_all(policy: EmPtdm, grid: Grid) -> tuple[list[Means], list[NDArray[n
     return means, rewards
 
 
-def replayed(policy: EmPtdm, task: Task, cells: Sequence[int], means: NDArray[np.float32]) -> float:
+def replayed(policy: EmPtdm, task: Task, cells: Sequence[int], means: Array) -> float:
     """Evidence a measurement where the cells are given and the memory expects ``means``."""
 
     def posterior_mean(denoiser: Any, observations: Observations) -> torch.Tensor:
-        return torch.from_numpy(means[len(observations)])[None, None]
+        mean = means[len(observations)].astype(np.float32)
+        return torch.from_numpy(mean.reshape(1, 1, task.grid.rows, task.grid.cols))
 
     policy.memory.posterior_mean = posterior_mean  # type: ignore[method-assign]
     for cell in cells:
@@ -98,122 +127,149 @@ def replayed(policy: EmPtdm, task: Task, cells: Sequence[int], means: NDArray[np
     return float(np.mean(policy.log.evidence))
 
 
-def remembered(means: Means, rewards: NDArray[np.float64], trace: Trace) -> float:
-    """Evidence a measurement of a memory that expects ``means`` (T, H, W)."""
-    grid, total = trace.task.grid, 0.0
-    for mean, reward, cell, y in zip(means, rewards, trace.cells, trace.outcomes, strict=True):
-        p = mean.flat[grid.index(cell)] * reward[0] + reward[1]
-        total += log_likelihood(float(y > 0), float(p))
-    return total / len(means)
+def compared(k: int, memory: PermanentMemory) -> dict[str, Any]:
+    """What each choice says beside all eight views, along the search of one task."""
+    task = ball_task(k)
+    policy = policy_of(task, memory, k, TURNS)
+    means, rewards = watched(policy)
+    trace = simulate(policy, task)
+    views, reward = np.stack(means), np.stack(rewards)
+    cells = np.array([task.grid.index(cell) for cell in trace.cells])
+    hits = np.array(trace.outcomes) > 0
+    open_to = np.ones((len(cells), task.grid.n_cells), bool)
+    for t, cell in enumerate(cells[:-1]):
+        open_to[t + 1 :, cell] = False
+    whole, found = _chance(CHOICES["8"](views), reward), {}
+    for name, choice in CHOICES.items():
+        mean = choice(views)
+        p = _chance(mean, reward)
+        own = p[np.arange(len(cells)), cells]
+        found[name] = {
+            "off": float(np.sqrt(((p - whole)[open_to] ** 2).mean())),
+            "same": float(np.mean(_likeliest(p, open_to) == _likeliest(whole, open_to))),
+            "memory": float(
+                np.mean([log_likelihood(*pair) for pair in zip(hits, own, strict=True)])
+            ),
+        }
+        if name in REPLAYED:
+            again = policy_of(task, memory, k, TURNS)
+            found[name]["engine"] = replayed(again, task, cells.tolist(), mean)
+    found["8"]["engine"] = float(np.mean(trace.evidence))
+    return {"choices": found, "products": _products(views, reward).tolist()}
 
 
-def spread(views: NDArray[np.float32], rewards: NDArray[np.float64]) -> NDArray[np.float64]:
+def _chance(mean: Array, reward: Array) -> Array:
+    return np.asarray(np.clip(mean * reward[:, :1] + reward[:, 1:], 0, 1))
+
+
+def _likeliest(p: Array, open_to: NDArray[np.bool_]) -> NDArray[np.intp]:
+    return np.asarray(np.argmax(np.where(open_to, p, -1), axis=1))
+
+
+def _products(views: Array, reward: Array) -> Array:
     """(8, 8) mean products of the views' differences from their mean, in probability."""
-    scaled = views.reshape(len(views), TURNS, -1) * rewards[:, :1, None]
-    away = scaled - scaled.mean(axis=1, keepdims=True)
+    away = (views - views.mean(axis=1, keepdims=True)) * reward[:, :1, None]
     return np.asarray(np.einsum("tic,tjc->ij", away, away) / (away.shape[0] * away.shape[2]))
 
 
-def searched(k: int, memory: PermanentMemory) -> dict[str, Any]:
-    """All figures of one task."""
-    task = ball_task(k)
-    policy = policy_of(task, memory, k, TURNS)
-    means, rewards = seen_by_all(policy, task.grid)
-    whole = simulate(policy, task)
-    views = np.stack(means)
-    weights = np.stack(rewards)
-    cells = [task.grid.index(cell) for cell in whole.cells]
-    evidence = {"8": {"engine": float(np.mean(whole.evidence))}}
-    for name, turns in {"8": (ALL,), **CHOICES}.items():
-        some = [one[list(turns[t % len(turns)])].mean(axis=0) for t, one in enumerate(views)]
-        known = evidence.setdefault(name, {})
-        known["memory"] = remembered(np.stack(some), weights, whole)
-        if name in REPLAYED:
-            again = policy_of(task, memory, k, TURNS)
-            known["engine"] = replayed(again, task, cells, np.stack(some))
-    began = time.process_time()
-    four = simulate(policy_of(task, memory, k, 4), task)
-    return {
-        "spread": spread(views, weights).tolist(),
-        "evidence": evidence,
-        "found": {"8": rates(whole), "4": rates(four)},
-        "seconds": round(time.process_time() - began, 2),
+def plus_minus(values: Sequence[float], digits: int) -> str:
+    """Mean and half width of its 95 % interval."""
+    half = 1.96 * np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+    return f"{np.mean(values):+.{digits}f} ±{half:.{digits}f}"
+
+
+def beside(rows: list[dict[str, Any]], name: str, part: str) -> str:
+    """Evidence of a choice beyond that of eight views."""
+    if part not in rows[0][name]:
+        return ""
+    return plus_minus([row[name][part] - row["8"][part] for row in rows], 4)
+
+
+def table(result: dict[str, Any]) -> str:
+    """As Markdown, for the page that quotes it."""
+    rows = [row["choices"] for row in result["tasks"].values()]
+    lines = [
+        "| views | off by | same cell | evidence, memory | evidence, engine |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for name in list(CHOICES)[1:]:
+        off, same = (float(np.mean([row[name][part] for row in rows])) for part in ("off", "same"))
+        said = " | ".join(beside(rows, name, part) for part in ("memory", "engine"))
+        lines.append(f"| {name} | {off:.4f} | {100 * same:.0f} % | {said} |")
+    products = np.mean([row["products"] for row in result["tasks"].values()], axis=0)
+    fours = sorted(
+        (float(np.sqrt(max(products[np.ix_(four, four)].mean(), 0.0))), four)
+        for four in combinations(ALL, 4)
+    )
+    some = "; ".join(
+        f"{''.join(map(str, four))} {off:.4f}" for off, four in (*fours[:3], fours[-1])
+    )
+    whole = np.mean([row["8"]["engine"] for row in rows])
+    lines += [
+        "",
+        f"Ball tasks {_span(result['tasks'])}, memory `{PRIOR}`, budget {BUDGET}. Off by: root "
+        "mean squared difference of the memory's probability from that of all eight views. Same cell: "
+        "how often the likeliest is the same. Evidence: nats a measurement beyond those of eight "
+        f"views ({whole:.3f} of the engine), on the very cells that these chose; 95 % intervals "
+        "over tasks. Of all 70 choices of four views the best three and the last are off by "
+        f"{some} (0 to 3 are the quarter turns, 4 to 7 their mirror images; over all cells).",
+    ]
+    if result["found"]:
+        lines += ["", found_words(result["found"])]
+    lines += ["", f"`python benchmarks/views.py` at {result['commit']}, one thread."]
+    return "\n".join(lines) + "\n"
+
+
+def found_words(found: dict[str, list[float]]) -> str:
+    """Success rate of four views beside the kept one of eight."""
+    kept = {
+        str(row["task"]): [row["sr"][str(n)] for n in AT]
+        for row in json.loads(KEPT.read_text())["rows"]
+        if row["policy"] == "em-ptdm"
     }
+    both = [(found[k], kept[k]) for k in found]
+    four, eight = np.mean(both, axis=0)
+    pairs = np.array([np.subtract(*pair) for pair in both]).T
+    return (
+        f"Success rate on tasks {_span(found)} at {'/'.join(map(str, AT))}: the four quarter turns "
+        f"{'/'.join(f'{v:.3f}' for v in four)}, eight views {'/'.join(f'{v:.3f}' for v in eight)} "
+        f"(kept in {KEPT.name}); paired {', '.join(plus_minus(v, 3) for v in pairs.tolist())}."
+    )
+
+
+def _span(tasks: dict[str, Any]) -> str:
+    return f"{min(map(int, tasks))} to {max(map(int, tasks))} ({len(tasks)})"
 
 
 def rates(trace: Trace) -> list[float]:
     return [trace.success_rate(n) for n in AT]
 
 
-def plus_minus(values: Sequence[float], digits: int = 4) -> str:
-    """Mean and half width of its 95 % interval."""
-    half = 1.96 * np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-    return f"{np.mean(values):+.{digits}f} ±{half:.{digits}f}"
-
-
-def table(result: dict[str, Any]) -> str:
-    """As Markdown, for the page that quotes it."""
-    rows = list(result["tasks"].values())
-    products = np.mean([row["spread"] for row in rows], axis=0)
-
-    def away(chosen: Sequence[int]) -> float:
-        return float(np.sqrt(max(products[np.ix_(chosen, chosen)].mean(), 0.0)))
-
-    lines = [
-        "| views | off by | evidence, memory | evidence, engine |",
-        "| --- | --- | --- | --- |",
-    ]
-    for name, turns in CHOICES.items():
-        parts = [
-            plus_minus([r["evidence"][name][part] - r["evidence"]["8"][part] for r in rows])
-            if part in rows[0]["evidence"][name]
-            else ""
-            for part in ("memory", "engine")
-        ]
-        lines.append(f"| {name} | {away(turns[0]):.4f} | {parts[0]} | {parts[1]} |")
-    best = sorted((away(chosen), chosen) for chosen in combinations(ALL, 4))
-    some = ", ".join(f"{off:.4f} {chosen}" for off, chosen in (*best[:3], best[-1]))
-    whole = np.mean([row["evidence"]["8"]["engine"] for row in rows])
-    pairs = np.array([np.subtract(r["found"]["4"], r["found"]["8"]) for r in rows]).T
-    both = ["/".join(f"{v:.3f}" for v in np.mean([r["found"][n] for r in rows], 0)) for n in "84"]
-    differences = ", ".join(plus_minus(v, 3) for v in pairs.tolist())
-    lines += [
-        "",
-        f"Ball tasks {', '.join(result['tasks'])}, memory `{result['prior']}`, budget {BUDGET}. "
-        f"Off by: root mean squared difference of the memory's probability from that of "
-        "all eight views, all cells and measurements. Evidence: nats a measurement beyond those of "
-        f"eight views ({whole:.3f} of the engine), on the very cells that these chose; 95 % "
-        "intervals over tasks.",
-        "",
-        f"Of the 70 choices of four views the best three and the last are off by {some} (0 to 3: "
-        "quarter turns, 4 to 7: mirrored and turned).",
-        "",
-        f"Success rate at {'/'.join(map(str, AT))}: {both[0]} with eight views, {both[1]} with the "
-        f"four quarter turns; paired {differences}.",
-        "",
-        f"`python benchmarks/views.py` at {result['commit']}, one thread, other work beside it.",
-    ]
-    return "\n".join(lines) + "\n"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tasks", default="0:24")
-    parser.add_argument("--prior", default="digits")
+    parser.add_argument("--tasks", default="0:6")
+    parser.add_argument("--found", default="0:20")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "views")
     args = parser.parse_args()
     set_threads(1)
     file = args.out.with_suffix(".json")
-    result: dict[str, Any] = {"prior": args.prior, "tasks": {}}
+    result: dict[str, Any] = {"tasks": {}, "found": {}}
     if file.exists():
         result = json.loads(file.read_text())
     result |= {"commit": commit(), "machine": machine()}
-    memory = load_memory(args.prior)
-    for k in range(*map(int, args.tasks.split(":"))):
-        if str(k) not in result["tasks"]:
-            result["tasks"][str(k)] = searched(k, memory)
-            write_file(file, json.dumps(result) + "\n")
-            print(k, json.dumps(result["tasks"][str(k)]["found"]), flush=True)
+    memory = load_memory(PRIOR)
+    wanted = [("tasks", k) for k in range(*map(int, args.tasks.split(":")))]
+    wanted += [("found", k) for k in range(*map(int, args.found.split(":")))]
+    for part, k in wanted:
+        if str(k) in result[part]:
+            continue
+        if part == "tasks":
+            result[part][str(k)] = compared(k, memory)
+        else:
+            task = ball_task(k)
+            result[part][str(k)] = rates(simulate(policy_of(task, memory, k, 4), task))
+        write_file(file, json.dumps(result) + "\n")
+        print(part, k, flush=True)
     write_file(args.out.with_suffix(".md"), table(result))
     print(table(result))
 
