@@ -208,11 +208,11 @@ def table(result: dict[str, Any]) -> str:
     lines += [
         "",
         f"Ball tasks {_span(result['tasks'])}, memory `{PRIOR}`, budget {BUDGET}. Off by: root "
-        "mean squared difference of the memory's probability from that of all eight views. Same cell: "
-        "how often the likeliest is the same. Evidence: nats a measurement beyond those of eight "
-        f"views ({whole:.3f} of the engine), on the very cells that these chose; 95 % intervals "
-        "over tasks. Of all 70 choices of four views the best three and the last are off by "
-        f"{some} (0 to 3 are the quarter turns, 4 to 7 their mirror images; over all cells).",
+        "mean squared difference of the memory's probability from that of all eight views. Same "
+        "cell: how often the likeliest is the same. Evidence: nats a measurement beyond those of "
+        f"eight views ({whole:.3f} of the engine), on the very cells that these chose; 95 % "
+        "intervals over tasks. Of all 70 choices of four views the best three and the last are off "
+        f"by {some} (0 to 3 are the quarter turns, 4 to 7 their mirror images; over all cells).",
     ]
     if result["found"]:
         lines += ["", found_words(result["found"])]
