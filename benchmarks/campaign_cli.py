@@ -25,7 +25,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from campaign_long import as_table, commit_of
+from campaign_long import commit_of, keep
 
 from engram._threads import set_threads
 from engram._version import __version__
@@ -140,12 +140,7 @@ def main() -> None:
         "machine": platform.machine(),
         "python": platform.python_version(),
     }
-    table = as_table(rows, [*sources, "the answer itself"], about)
-    print(table)
-    if args.out:
-        args.out.with_suffix(".md").write_text(table)
-        whole = {"about": about, "rows": rows}
-        args.out.with_suffix(".json").write_text(json.dumps(whole, indent=1) + "\n")
+    keep(rows, [*sources, "the answer itself"], about, args.out)
 
 
 if __name__ == "__main__":

@@ -148,6 +148,18 @@ def as_table(rows: list[dict[str, Any]], versions: list[str], about: dict[str, A
     return "\n".join([*lines, "", f"<!-- {json.dumps(about)} -->", ""])
 
 
+def keep(
+    rows: list[dict[str, Any]], versions: list[str], about: dict[str, Any], out: Path | None
+) -> None:
+    """Print the table; keep it and its figures beside ``out``."""
+    table = as_table(rows, versions, about)
+    print(table)
+    if out:
+        out.with_suffix(".md").write_text(table)
+        whole = {"about": about, "rows": rows}
+        out.with_suffix(".json").write_text(json.dumps(whole, indent=1) + "\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--before", help="the src folder of another version")
@@ -172,12 +184,7 @@ def main() -> None:
         "machine": platform.machine(),
         "python": platform.python_version(),
     }
-    table = as_table(rows, list(sources), about)
-    print(table)
-    if args.out:
-        args.out.with_suffix(".md").write_text(table)
-        whole = {"about": about, "rows": rows}
-        args.out.with_suffix(".json").write_text(json.dumps(whole, indent=1) + "\n")
+    keep(rows, list(sources), about, args.out)
 
 
 if __name__ == "__main__":

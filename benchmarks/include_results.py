@@ -29,6 +29,7 @@ from engram.reproduction.verdicts import verdict
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = (
     "README.md",
+    "docs/architecture.md",
     "docs/engine.md",
     "docs/memories.md",
     "docs/campaigns.md",

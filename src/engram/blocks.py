@@ -1,9 +1,9 @@
 r"""Numbers of every cell of a large area, kept by blocks: what changed is replaced, nothing else
 is looked at.
 
-An area is cut into square blocks. A :class:`Stored` keeps one array per block; blocks of which
-nothing is known share the same one. A :class:`Field` is a function of several of these, cell by
-cell, that does not fall in any of them,
+An area is cut into square blocks (``layout``). A :class:`Stored` keeps one array per block; blocks
+of which nothing is known share the same one. A :class:`Field` is a function of several of these,
+cell by cell, that does not fall in any of them,
 
 .. math::  v(q) = g\bigl(a_1(q), \dots, a_k(q)\bigr) , \qquad
            \max_{q \in b} v(q) \le g\bigl(\max_b a_1, \dots, \max_b a_k\bigr) ,
@@ -14,7 +14,7 @@ above what was found. To everybody else a field is an array (n_cells,), made whe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
@@ -23,107 +23,17 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
+from engram.layout import TIE, Blocks
+
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-TIE = 1e-15
-"""What each place in the order of equal cells takes from a total."""
 REACH = 18
 """Cells beyond which a cell that is taken damps nothing: exp(-REACH^2 / 8) is no number's digit."""
 LOWEST = -1e300
 """The bound of a block without cells that can be visited."""
 AT_ONCE = 4
 """Blocks that a search for the best cells looks into first; twice as many each time after."""
-
-
-@dataclass(frozen=True, eq=False)
-class Blocks:
-    """rows x cols cells in blocks of ``side`` x ``side`` (less at the far ends), row by row.
-
-    order  : (count,) place of every block in the order in which equal blocks are visited
-    within : (side * side,) the same of the cells of a block
-    sides  : height and width of a cell (``geometry``)
-    """
-
-    rows: int
-    cols: int
-    side: int
-    order: NDArray[np.intp]
-    within: NDArray[np.intp]
-    sides: tuple[float, float] = (1.0, 1.0)
-
-    @staticmethod
-    def shape_of(rows: int, cols: int, side: int) -> tuple[int, int]:
-        """Blocks down and across."""
-        return -(-rows // side), -(-cols // side)
-
-    @cached_property
-    def shape(self) -> tuple[int, int]:
-        return self.shape_of(self.rows, self.cols, self.side)
-
-    @property
-    def count(self) -> int:
-        return self.shape[0] * self.shape[1]
-
-    @property
-    def n_cells(self) -> int:
-        return self.rows * self.cols
-
-    def box(self, block: int) -> tuple[slice, slice]:
-        """Rows and columns of a block."""
-        i, j = divmod(block, self.shape[1])
-        top, left = i * self.side, j * self.side
-        return (
-            slice(top, min(top + self.side, self.rows)),
-            slice(left, min(left + self.side, self.cols)),
-        )
-
-    def cells(self, block: int) -> NDArray[np.intp]:
-        """Flat indices of the cells of a block, in the order in which its arrays hold them."""
-        rows, cols = self.box(block)
-        down = np.arange(rows.start, rows.stop) * self.cols
-        return np.asarray((down[:, None] + np.arange(cols.start, cols.stop)).ravel())
-
-    def find(self, index: int) -> tuple[int, int]:
-        """Block of a cell, and its position there."""
-        row, col = divmod(int(index), self.cols)
-        i, j = row // self.side, col // self.side
-        width = min(self.side, self.cols - j * self.side)
-        return i * self.shape[1] + j, (row - i * self.side) * width + col - j * self.side
-
-    def taken(self, block: int, table: NDArray[Any]) -> NDArray[Any]:
-        """The block's part of a table (rows * cols,), flat."""
-        rows, cols = self.box(block)
-        return table.reshape(self.rows, self.cols)[rows, cols].ravel()
-
-    def between(self, rows: tuple[int, int], cols: tuple[int, int]) -> Iterable[int]:
-        """Blocks with cells of these rows and columns (first, last + 1), which may lie outside."""
-        side, (down, across) = self.side, self.shape
-        for i in range(max(0, rows[0] // side), min(down, -(-rows[1] // side))):
-            for j in range(max(0, cols[0] // side), min(across, -(-cols[1] // side))):
-                yield i * across + j
-
-    def ties(self, block: int) -> Array:
-        """What ties take from the totals of a block."""
-        i, j = divmod(block, self.shape[1])
-        height, width = (
-            min(self.side, n - at * self.side) for n, at in ((self.rows, i), (self.cols, j))
-        )
-        key = (height, width)
-        if key not in self._ties:
-            places = self.within.reshape(self.side, self.side)[:height, :width].ravel()
-            self._ties[key] = np.asarray(TIE * self.count * places, np.float64)
-        return np.asarray(self._ties[key] + TIE * self.order[block])
-
-    @cached_property
-    def _ties(self) -> dict[tuple[int, int], Array]:
-        """Those of the cells of a block, by its shape."""
-        return {}
-
-    @cached_property
-    def least_ties(self) -> Array:
-        """(count,) what ties take at least."""
-        return np.asarray(TIE * self.order)
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,6 +76,19 @@ class Geometry:
         down, right = self.places(cells).T
         return np.asarray(np.hypot(down[:, None] - down, right[:, None] - right))
 
+    def pairs(self, cells: NDArray[np.intp]) -> tuple[Array, NDArray[np.intp]]:
+        """Distances (m,), and which of them lies between each pair (n, n) of some cells.
+
+        Cells of a grid have few distances, so a function of them is computed for few numbers.
+        """
+        rows, cols = np.divmod(cells, self.cols)
+        down, right = np.abs(rows[:, None] - rows), np.abs(cols[:, None] - cols)
+        height, width = int(down.max(initial=0)) + 1, int(right.max(initial=0)) + 1
+        if height * width > down.size:
+            return self.between(cells).ravel(), np.arange(down.size).reshape(down.shape)
+        table = self._offsets(height - 1, width - 1)[height - 1 :, width - 1 :]
+        return table.ravel(), down * width + right
+
     def offsets(self, radius: float = np.inf) -> Array:
         """(2 rows - 1, 2 cols - 1) of every offset two cells can have; 0 in the middle.
 

@@ -25,23 +25,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from engram.conditioning import Prior
 from engram.geometry import CellPairs
 from engram.grid import Grid
+from engram.layer_effects import Effect
 from engram.layers import BELIEF, Layer, Layers, normal_scores
-from engram.spatial import (
-    EVALUATIONS,
-    MEAN,
-    PRIOR_SD,
-    Array,
-    Hyperparameters,
-    Prior,
-    SpatialModel,
-)
+from engram.spatial import EVALUATIONS, MEAN, PRIOR_SD, Array, Hyperparameters, SpatialModel
 
 SIZE, SIZE_SD, SIZES_SD = 0.1, 3.0, 2.0
 """Size of a layer that matters; log-normal widths of the prior of one layer's size, and of each of
@@ -86,52 +80,6 @@ class Terms:
     columns: Array
     expected: Array
     ends: Array
-
-
-@dataclass(frozen=True)
-class Effect:
-    """What a layer does to the log-odds of target, from its low end to its high end.
-
-    For categories, from all cells to those of the category ``best`` that raises the odds most.
-    low, high : 90 % interval
-    """
-
-    name: str
-    change: float
-    low: float
-    high: float
-    best: str = ""
-
-    @property
-    def matters(self) -> bool:
-        """Whether the interval is on one side of no change."""
-        return self.low > 0 or self.high < 0
-
-    def to_dict(self) -> dict[str, Any]:
-        figures = {name: round(getattr(self, name), 3) for name in ("change", "low", "high")}
-        kind = {"best": self.best} if self.best else {}
-        told = {"matters": self.matters, "words": self.words}
-        return {"name": self.name, **figures, **kind, **told}
-
-    @property
-    def words(self) -> str:
-        """In one line."""
-        where = f"where it is {self.best}" if self.best else "from its low end to its high end"
-        told = "matters" if self.matters else "not known to matter"
-        return (
-            f"{self.name}: {self.change:+.1f} of log-odds {where} ({self.low:+.1f} to "
-            f"{self.high:+.1f}, 90 %), {told}"
-        )
-
-
-class Explained(Protocol):
-    """A model that says what layers contributed."""
-
-    def contributions(self, index: int) -> dict[str, float]:
-        """What every layer adds to the log-odds of target of a cell, beside an average cell."""
-
-    def effects(self) -> list[Effect]:
-        """What every layer is believed to do, with intervals; the strongest first."""
 
 
 def known_layers(layers: Layers) -> list[Layer]:

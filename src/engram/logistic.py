@@ -37,11 +37,11 @@ from scipy.special import expit, logit
 from engram.detection import BOUNDS, weight_of
 from engram.geometry import CellPairs
 from engram.grid import Grid
+from engram.layer_effects import Effect
 from engram.layered import (
     DISTRUST,
     EXPECTED_SLOPE,
     NINETY,
-    Effect,
     Terms,
     Weights,
     known_layers,

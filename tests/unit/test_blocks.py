@@ -9,7 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from engram import Grid
-from engram.blocks import TIE, Blocks, Field, Stored, largest, total_of
+from engram.blocks import Field, Stored, largest, total_of
+from engram.layout import TIE, Blocks
 from engram.policies.base import _damped, best_apart
 from engram.policies.spread import spread_blocks, spread_order
 from engram.scores import best_cells

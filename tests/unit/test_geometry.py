@@ -62,6 +62,18 @@ def test_square_cells_are_one_apart_to_the_last_bit() -> None:
         np.testing.assert_array_equal(geometry.distances((0, 0))[:3], [0, 1, 2])
 
 
+@pytest.mark.parametrize("grid", [Grid(9, 7), SLIM])
+@pytest.mark.parametrize("count", [0, 3, 30])
+def test_pairs_look_up_the_distances_between_cells(grid: Grid, count: int) -> None:
+    """Few cells far apart are taken as they are; of many, each offset is computed once."""
+    cells = np.random.default_rng(count).choice(grid.n_cells, count, replace=False)
+    distances, pairs = grid.geometry.pairs(cells)
+    assert len(distances) <= max(count**2, 1)
+    np.testing.assert_allclose(distances[pairs], grid.geometry.between(cells), atol=1e-12)
+    if grid.cell == (1, 1):
+        np.testing.assert_array_equal(distances[pairs], grid.geometry.between(cells))
+
+
 def test_a_neighbourhood_holds_all_cells_within_its_radius() -> None:
     table = SLIM.geometry.neighbourhood(3.0)
     assert table.shape == (13, 5)

@@ -16,7 +16,7 @@ from engram.campaign.prospect import Prospect
 from engram.campaign.remaining import Remaining
 from engram.detection import Detection
 from engram.grid import Cell
-from engram.layered import Effect
+from engram.layer_effects import Effect
 from engram.policies.base import Suggestion
 
 

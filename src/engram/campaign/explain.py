@@ -22,7 +22,7 @@ from engram.policies.ranking import WEIGHED
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from engram.layered import Explained
+    from engram.layer_effects import Explained
 
 RADIUS = 4
 """How far around the suggested cell the picture reaches, in cells."""

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engram._version import __version__
-from engram.campaign.beside import parted
 from engram.campaign.events import (
     DAMAGE,
     MEASURED,
@@ -33,12 +32,12 @@ from engram.campaign.events import (
     Retract,
     Tell,
 )
+from engram.campaign.keys import HEAD, Keys, policy_terms
 from engram.campaign.model import (
     LARGEST,
     Measurement,
     Query,
     Spec,
-    canonical,
     digest,
     grid_with_closed,
 )
@@ -75,8 +74,7 @@ class State:
         self.last_query = 0
         self._unanswered: dict[int, Query] = {}
         self._by_cell: dict[Cell, list[Query]] = {}
-        self._area: str | None = None
-        self._keys: dict[str, list[str]] = {}
+        self._keys = Keys()
         self.time = Timeline(created.at)
         self.seq, self.hash, self.stirred = created.seq, created.hash, created.seq
 
@@ -178,7 +176,7 @@ class State:
         if before is not None and index in self._unsettled:
             self._earlier.setdefault(index, []).append(before)
         elif before is not None:  # no request does that, but a log may have been changed
-            self._keys.clear()
+            self._keys.forget()
         self.measurements[index] = told
         self._weigh(index)
 
@@ -189,7 +187,7 @@ class State:
         if earlier:
             self.measurements[index] = earlier.pop()
         self._weigh(index)
-        self._keys.clear()
+        self._keys.forget()
 
     def _weigh(self, index: int) -> None:
         """Note whether a cell that was visited can be visited again."""
@@ -223,7 +221,7 @@ class State:
         old = self.measurements[index]
         self.measurements[index] = replace(old, observation=observation)
         self._weigh(index)
-        self._keys.clear()
+        self._keys.forget()
 
     def _open(self, body: Open) -> None:
         for cell in body.cells:
@@ -232,7 +230,7 @@ class State:
             self.waiting.pop(index, None)
             if self.base_closed[index]:
                 self.base_closed[index] = False
-                self._area = None
+                self._keys.forget_area()
                 self.grid = grid_with_closed(self.grid, self.base_closed)
 
     def _merge(self, event: Event, body: Merge) -> None:
@@ -271,7 +269,7 @@ class State:
         for item in body.waits:
             self.waiting[self.grid.index(item["cell"])] = self.time.grant(float(item["seconds"]))
         self.budget = min(self.budget + float(body.extra), LARGEST)
-        self._keys.clear()
+        self._keys.forget()
 
     # -- questions -------------------------------------------------------------------------
 
@@ -380,26 +378,10 @@ class State:
         logs that put the same things in force share their keys; a correction changes those behind
         it only.
         """
-        spec = self.spec
-        told = [] if spec.layers is None else [spec.layers.sha256]
-        plain = [spec.policy, spec.preset, spec.options, spec.seed, spec.prior_sha256]
-        if not spec.detection.perfect:
-            told.append(canonical(spec.detection.to_dict()))
-        terms = canonical([*plain, *told])
-        return self.keys_of(f"{__version__} {fingerprint()}", terms, str(self.policy_budget()))
+        code = f"{__version__} {fingerprint()}"
+        return self.keys_of(code, policy_terms(self.spec), str(self.policy_budget()))
 
     def keys_of(self, code: str, terms: str, budget: str) -> list[str]:
-        """Keys of whatever is made of the area and the measurements by ``code`` on ``terms``.
-
-        Each measurement is hashed once: keys are kept until one that they rest on is changed.
-        """
-        if self._area is None:
-            closed = [int(i) for i in np.flatnonzero(self.base_closed)]
-            area = {"grid": self.spec.to_dict()["grid"], "closed": closed}
-            self._area = canonical(list(parted(area)[0].values()))
-        start = digest("engram-state-1", code, terms, self._area, budget)
-        keys = self._keys.setdefault(start, [start])
-        for group in self.groups()[len(keys) - 1 :]:
-            text = canonical([Measured.told(o).plain() for o in group])
-            keys.append(digest(keys[-1], text))
-        return list(keys)
+        """Keys of whatever is made of the area and the measurements by ``code`` on ``terms``."""
+        area = self._keys.area(self.spec, self.base_closed)
+        return self._keys.after(digest(HEAD, code, terms, area, budget), self.groups())

@@ -18,7 +18,7 @@ from engram.campaign.state import State
 from engram.campaign.storage import Storage
 from engram.campaign.store import LogStore
 from engram.errors import EngramError
-from engram.layered import Effect
+from engram.layer_effects import Effect
 from engram.policies.base import Policy
 
 NEXT = 10

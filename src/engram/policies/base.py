@@ -22,7 +22,7 @@ from engram.spatial import last_refit
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from engram.layered import Explained
+    from engram.layer_effects import Explained
 
 
 KEPT = 2

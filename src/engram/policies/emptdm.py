@@ -25,7 +25,7 @@ from torch import Tensor
 from engram.detection import PERFECT, Detection
 from engram.errors import InputError
 from engram.grid import Grid
-from engram.layered import Explained
+from engram.layer_effects import Explained
 from engram.layers import Layers
 from engram.memory.denoiser import Denoiser, Memory
 from engram.observation import Observation, Observations
@@ -64,10 +64,9 @@ from engram.policies.ranking import (
     Ranking,
     checked_rule,
 )
-from engram.policies.remembering import MemoryBelief, MemoryForecaster, Remembering
+from engram.policies.remembering import VIEWS, MemoryBelief, MemoryForecaster, Remembering
 from engram.policies.spread import spread_blocks
 from engram.scores import Scores
-from engram.symmetry import TURNS
 
 
 @dataclass(frozen=True)
@@ -79,8 +78,8 @@ class EmPtdmSettings:
     guard    : mix with a Gaussian process by evidence, and leave the ranking to its look-ahead
         while it is the better predictor
     base_rate : mix with the share of targets as well (``base_rate``)
-    views    : symmetries averaged in the mean, 1 or 8 (8 needs a square area without a
-        preferred direction)
+    views    : symmetries averaged in the mean: 1, the 4 quarter turns, or these and their mirror
+        images, 8 (4 and 8 need a square area without a preferred direction)
     rule     : how cells are ranked, ``foraging``, ``probability`` or ``paper`` (``ranking``)
     frontier, explore : of the foraging rule (``ranking.Foraging``); doubt is the spatial model's
     a        : factor of alpha(B) (appendix G): decides under rule ``paper``, explains otherwise
@@ -114,8 +113,8 @@ class EmPtdmSettings:
     draws: DrawPlan = field(default_factory=DrawPlan)
 
     def __post_init__(self) -> None:
-        if self.views not in (1, TURNS):
-            raise InputError(f"views={self.views}: choose 1 or {TURNS}")
+        if self.views not in VIEWS:
+            raise InputError(f"views={self.views}: choose one of {', '.join(map(str, VIEWS))}")
         for name in ("strength", "a", "sigma"):
             if not 0 < getattr(self, name) < math.inf:
                 raise InputError(f"{name}={getattr(self, name)}: give a number above 0")
@@ -250,8 +249,7 @@ class EmPtdm(Policy):
     def _believe(self) -> Beliefs:
         """What the measurements say, whatever can be visited."""
         memory = self.memory.belief(self.observations)
-        process = self.process.belief(self.observations)
-        layered = None if self.known is None else self.known.belief(self.observations)
+        process, layered = memory.spatial, memory.layered
         parts: list[Belief] = [memory]
         if self.settings.guard:
             parts += [process] if layered is None else [layered, process]

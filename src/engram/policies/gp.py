@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from engram.detection import PERFECT, Detection
 from engram.errors import InputError
 from engram.grid import Grid
-from engram.layered import Explained
+from engram.layer_effects import Explained
 from engram.layers import Layers
 from engram.policies.base import Answer, Policy, flat_scores
 from engram.policies.local import is_large

@@ -24,7 +24,7 @@ from engram.scores import Scores
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from engram.layered import Explained
+    from engram.layer_effects import Explained
     from engram.memory.card import Card
 
 

@@ -40,12 +40,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
-from scipy.ndimage import convolve
 from scipy.special import expit, logit
 
 from engram.detection import PERFECT, after, weight_of
 from engram.grid import Grid
 from engram.observation import Observation, Observations
+from engram.policies.around import Around
 from engram.policies.base import log_likelihood
 from engram.policies.hyperprior import Hyperprior, usual
 
@@ -108,6 +108,7 @@ class OutcomeTransform:
     ) -> None:
         self.grid = grid
         self.kernels = _ring_kernels(grid)
+        self._around = Around(grid.rows, grid.cols, self.kernels)
         hyperprior = hyperprior or usual()
         self.initial = hyperprior.mean.copy()
         inverse = np.linalg.inv(hyperprior.covariance)
@@ -134,17 +135,11 @@ class OutcomeTransform:
 
         layered : (n_cells,) probability by the spatial model that knows the layers, or None
         """
-        shape = (self.grid.rows, self.grid.cols)
-        hits, blanks = np.zeros(self.grid.n_cells), np.zeros(self.grid.n_cells)
-        measured, odds = observations.measured, observations.log_odds
-        counts, found = weight_of(odds), odds > 0
-        hits[measured & found] = counts[measured & found]
-        blanks[measured & ~found] = counts[measured & ~found]
-        rings = []
-        for kernel in self.kernels:
-            for kind in (hits, blanks):
-                around = convolve(kind.reshape(shape), kernel, mode="constant")
-                rings.append(around.ravel())
+        cells = np.flatnonzero(observations.measured)
+        odds = observations.log_odds[cells]
+        worth, found = weight_of(odds), odds > 0
+        hits, blanks = (self._around.sums(cells[kind], worth[kind]) for kind in (found, ~found))
+        rings = [ring for both in zip(hits, blanks, strict=True) for ring in both]
         return self.columns(own, spatial, rings, layered)
 
     @staticmethod

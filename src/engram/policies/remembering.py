@@ -26,13 +26,15 @@ from engram.observation import Observation, Observations
 from engram.policies.forecast import Array, Belief
 from engram.policies.hyperprior import hyperprior_for
 from engram.policies.imagination import Imagination, mean_of, measurements_of
-from engram.policies.layering import LayerForecaster
+from engram.policies.layering import LayerBelief, LayerForecaster
 from engram.policies.outcome_h import OutcomeTransform, tilted
-from engram.policies.process import ProcessForecaster
+from engram.policies.process import ProcessBelief, ProcessForecaster
 from engram.posterior import Measured
 from engram.reward import AffineReward, presence_prior
-from engram.symmetry import turned, turned_back
+from engram.symmetry import TURNS, views_back, views_of
 
+VIEWS = (1, 4, TURNS)
+"""How many symmetries can be averaged: none, the quarter turns, all."""
 FOLDS = 4
 """Parts into which cells with doubtful reports are put, each left out of as many of the views."""
 
@@ -44,11 +46,14 @@ class MemoryBelief(Belief):
     own      : (n_cells,) probability of target as the permanent memory has it, before h
     features : (n_cells, k) what h saw of every cell
     odds     : (n_cells,) what its own reports add to each cell's log-odds, 0 where they are certain
+    spatial, layered : the beliefs of the processes it rests on
     """
 
     own: Array
     features: Array
     odds: Array
+    spatial: ProcessBelief
+    layered: LayerBelief | None = None
 
     @property
     def tilt(self) -> Array:
@@ -62,7 +67,8 @@ class Remembering:
 
     h       : whether h tilts;  strength : how firmly it is held to its hyperprior
     updates : numbers of measurements after which it learns
-    views   : symmetries averaged in the mean, 1 or 8
+    views   : symmetries averaged in the mean (``VIEWS``); unless it is 1, all of them where
+        reports left doubt, so that each such cell is left out of two
     """
 
     h: bool
@@ -83,18 +89,14 @@ def expected_image(
     told = _told(grid, unsure, views if square else FOLDS)
     if not square and told is None:
         return mean_of(denoiser, measured)
-    turns = range(views) if square else [0] * FOLDS
-    parts = (measured.values, measured.mask, measured.sigma)
+    parts = [measured.values, measured.mask, measured.sigma]
     if told is not None:
-        parts = (measured.values * told, measured.mask * told, measured.sigma.expand_as(told))
-    seen = Measured(
-        *(
-            torch.cat([turned(p[i : i + 1] if len(p) > 1 else p, k) for i, k in enumerate(turns)])
-            for p in parts
-        )
-    )
-    means = mean_of(denoiser, seen)
-    back = torch.cat([turned_back(means[i : i + 1], k) for i, k in enumerate(turns)])
+        parts = [measured.values * told, measured.mask * told, measured.sigma.expand_as(told)]
+    images = torch.cat(parts, dim=1)
+    turns = tuple(range(views))
+    images = views_of(images, turns) if square else images
+    means = mean_of(denoiser, Measured(images[:, :-2], images[:, -2:-1], images[:, -1:]))
+    back = views_back(means, turns) if square else means
     if told is None:
         return back.mean(dim=0, keepdim=True)
     counts = torch.where((told == 0).any(dim=0, keepdim=True), 1 - told, told)
@@ -160,6 +162,8 @@ class MemoryForecaster:
             own=updated(own, odds),
             features=features,
             odds=odds,
+            spatial=spatial,
+            layered=known,
         )
 
     def _probability(self, own: Array, features: Array) -> Array:
@@ -175,8 +179,9 @@ class MemoryForecaster:
     def posterior_mean(self, denoiser: Denoiser, observations: Observations) -> Tensor:
         """(1, C, H, W) by one evaluation, averaged over symmetries (``expected_image``)."""
         unsure = doubtful(observations.log_odds)
-        measured = measurements_of(observations)
-        return expected_image(denoiser, measured, unsure, self.grid, self.plan.views)
+        measured, views = measurements_of(observations), self.plan.views
+        views = TURNS if views > 1 and unsure.any() else views
+        return expected_image(denoiser, measured, unsure, self.grid, views)
 
     @property
     def evaluations(self) -> float:

@@ -20,10 +20,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.blocks import Blocks
 from engram.detection import PERFECT, Detection
 from engram.geometry import CellPairs
 from engram.grid import Grid
+from engram.layout import Blocks
 from engram.policies.base import Policy, equal_chances, flat_scores
 from engram.scores import Scores
 from engram.seeding import numpy_generator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engram.campaign import state as states
+from engram.campaign import keys
 from engram.campaign.decide import Wish, decide
 from engram.campaign.state import State
 from engram.grid import Grid
@@ -19,7 +19,7 @@ def _count(monkeypatch, owner, name):
 
 def test_a_measurement_is_hashed_once(create, monkeypatch):
     campaign = create(budget=40)
-    hashed = _count(monkeypatch, states, "canonical")
+    hashed = _count(monkeypatch, keys, "canonical")
     for i in range(12):
         campaign.tell((i // 8, i % 8), float(i % 2))
     campaign.ask(1)

@@ -8,7 +8,7 @@ import torch
 from engram import InputError
 from engram.memory.collage import _filled, collages
 from engram.memory.consolidation import ConsolidationPlan, _Lessons, consolidate, dream
-from engram.symmetry import TURNS, turned, turned_back
+from engram.symmetry import TURNS, turned, turned_back, views_back, views_of
 from engram.testing import tiny_memory
 
 
@@ -77,6 +77,15 @@ def test_eight_different_turns_that_can_be_undone() -> None:
     assert len(seen) == TURNS
     for k in range(TURNS):
         assert torch.equal(turned_back(turned(image, k), k), image)
+
+
+def test_all_views_at_once_are_those_one_by_one() -> None:
+    turns = (0, 3, 5, 6)
+    image = torch.arange(50.0).reshape(1, 2, 5, 5)
+    seen = views_of(image, turns)
+    assert torch.equal(seen, torch.cat([turned(image, k) for k in turns]))
+    assert torch.equal(views_back(seen, turns), image.expand(4, -1, -1, -1))
+    assert torch.equal(views_of(seen, turns)[2], turned(seen[2], 5))
 
 
 def test_lessons_come_from_searches_with_everything_measured() -> None:

@@ -230,6 +230,23 @@ def test_evaluations_are_counted_where_the_network_is_called(memory: PermanentMe
     assert seen.evaluations == pytest.approx((20 * 8 + 4 * 2 + 4 * 1) / 16)
 
 
+@pytest.mark.parametrize("views", [1, 4, 8])
+def test_as_many_views_as_are_asked_for(memory: PermanentMemory, views: int) -> None:
+    policy = make_policy("em-ptdm", _small_task().grid, 5, memory=memory, views=views)
+    trace = simulate(policy, _small_task())
+    assert trace.evaluations == pytest.approx(5 * views / 16)
+
+
+def test_where_reports_leave_doubt_all_views_are_looked_at(memory: PermanentMemory) -> None:
+    """Each doubtful cell is left out of a quarter of them."""
+    task = _small_task()
+    policy = make_policy("em-ptdm", task.grid, 5, memory=memory, views=4, detection=0.7)
+    policy.observe(task.measure((0, 0)))
+    assert policy.log.evaluations == pytest.approx(4 / 16)
+    policy.suggest()
+    assert policy.log.evaluations == pytest.approx((4 + 8) / 16)
+
+
 def test_what_is_imagined_does_not_depend_on_who_looks_when(memory: PermanentMemory) -> None:
     """Warm particles go on from those before them; what nobody looked at is drawn in its turn."""
     task = _small_task()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.ndimage import convolve
 
 from engram import Grid, Observation, Observations
 from engram.memory.layers import MAP, PHOTO, PRESENCE
@@ -39,6 +40,22 @@ def test_born_with_its_habits() -> None:
     assert np.array_equal(transform.weights, usual().mean)
     odds = features[:, 0] + features @ usual().mean
     assert np.allclose(transform.apply(features), 1 / (1 + np.exp(-odds)))
+
+
+@pytest.mark.parametrize("grid", [Grid(9, 7), Grid(24, 48, cell=(2, 8))])
+def test_rings_are_convolutions_of_the_area(grid: Grid) -> None:
+    """Finds and blanks by turns, ring by ring, to the last bit where reports are certain."""
+    transform, rng, shape = OutcomeTransform(grid), np.random.default_rng(3), grid.content_shape
+    some = rng.choice(grid.n_cells, 40, replace=False)
+    found = np.zeros((2, grid.rows, grid.cols))
+    for cell in some:
+        found[int(rng.integers(2))][grid.at(int(cell))] = 1.0
+    hits = {cell: float(found[0][cell]) for cell in map(grid.at, some.tolist())}
+    half = np.full(grid.n_cells, 0.5)
+    items = [Observation.checked(grid, cell, np.zeros(shape), y) for cell, y in hits.items()]
+    features = transform.features(half, (half, half), Observations(grid, items))
+    rings = [4 * convolve(one, k, mode="constant") for k in transform.kernels for one in found]
+    assert np.array_equal(features[:, 4:].T, [ring.ravel() for ring in rings])
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.blocks import Blocks
+from engram.layout import Blocks
 from engram.tiling import Array, Part, Tiling
 
 

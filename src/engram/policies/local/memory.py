@@ -17,8 +17,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engram.blocks import Blocks, Field, Stored, as_array, field_of
+from engram.blocks import Field, Stored, as_array, field_of
 from engram.detection import updated, weight_of
+from engram.layout import Blocks
 from engram.memory.denoiser import Memory
 from engram.observation import Observations
 from engram.policies.forecast import Array
@@ -135,6 +136,7 @@ class LocalMemory(MemoryForecaster):
             own=as_array(Field(self.layout, (self._own,))),
             features=cast(Array, Rows(self.layout, self._rows.copy())),
             odds=cast(Array, Odds(told)),
+            spatial=spatial,
             blocks=self._content.copy(),
             told=told,
         )

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.blocks import Blocks, Field, Stored, as_array, field_of
+from engram.blocks import Field, Stored, as_array, field_of
 from engram.detection import updated
 from engram.errors import InputError
 from engram.grid import Grid
+from engram.layout import Blocks
 from engram.observation import Observation, Observations
 from engram.policies.forecast import Array
 from engram.policies.local.blending import Blending

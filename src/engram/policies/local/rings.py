@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.blocks import Array, Blocks
+from engram.blocks import Array
+from engram.layout import Blocks
 
 
 class Rings:

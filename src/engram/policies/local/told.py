@@ -8,8 +8,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.blocks import Array, Blocks
+from engram.blocks import Array
 from engram.detection import doubtful
+from engram.layout import Blocks
 from engram.observation import Observation, Observations
 
 

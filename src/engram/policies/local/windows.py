@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from engram.blocks import Blocks
 from engram.detection import noise_of
 from engram.grid import Grid
+from engram.layout import Blocks
 from engram.memory.denoiser import Denoiser
 from engram.observation import Observations
 from engram.policies.forecast import Array

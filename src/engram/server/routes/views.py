@@ -38,6 +38,7 @@ FORMS = {
 DECIDED = {"probability", "doubt", "total"}
 """Layers for which nothing has to be imagined."""
 Number = Annotated[int, Path(ge=1, le=2**31 - 1)]
+Limit = Annotated[float | None, Query(ge=-1e18, le=1e18)]
 
 
 @views.get(
@@ -261,6 +262,14 @@ def _known(facts: dict[str, Any], layer: str) -> str:
     return layer
 
 
+async def _believed(
+    context: Context, visit: Visit, at: int | None, layer: str
+) -> tuple[dict[str, Any], str, np.ndarray[Any, np.dtype[np.float32]]]:
+    """What is known of a moment, its ETag, and one layer of it."""
+    facts, tables = await _beliefs(context, visit, at, layer not in DECIDED)
+    return facts, f'"{facts["hash"]}"', tables[facts["layers"].index(_known(facts, layer))]
+
+
 def _numbers(table: Any) -> list[list[float | None]]:
     rows = table.astype(np.float64).round(7)
     if np.isfinite(rows).all():
@@ -280,14 +289,12 @@ async def belief_map(
     context: TheContext,
     layer: Annotated[str, Path(max_length=50)],
     at: At = None,
-    low: Annotated[float | None, Query(ge=-1e18, le=1e18)] = None,
-    high: Annotated[float | None, Query(ge=-1e18, le=1e18)] = None,
+    low: Limit = None,
+    high: Limit = None,
     if_none_match: IfNoneMatch = None,
 ) -> Response:
     """A map, one pixel per cell, coloured from ``low`` to ``high``."""
-    facts, tables = await _beliefs(context, visit, at, layer not in DECIDED)
-    etag = f'"{facts["hash"]}"'
-    table = tables[facts["layers"].index(_known(facts, layer))]
+    _, etag, table = await _believed(context, visit, at, layer)
     if same := not_modified(if_none_match, etag):
         return same
     png, limits = await context.desk.run(coloured, table, low, high)
@@ -306,14 +313,12 @@ async def belief_tile(
     x: Annotated[int, Path(ge=0, le=2**31 - 1)],
     y: Annotated[int, Path(ge=0, le=2**31 - 1)],
     at: At = None,
-    low: Annotated[float | None, Query(ge=-1e18, le=1e18)] = None,
-    high: Annotated[float | None, Query(ge=-1e18, le=1e18)] = None,
+    low: Limit = None,
+    high: Limit = None,
     if_none_match: IfNoneMatch = None,
 ) -> Response:
     """A tile of 256 pixels of a map; outside the area it is transparent."""
-    facts, tables = await _beliefs(context, visit, at, layer not in DECIDED)
-    etag = f'"{facts["hash"]}"'
-    table = tables[facts["layers"].index(_known(facts, layer))]
+    facts, etag, table = await _believed(context, visit, at, layer)
     if same := not_modified(if_none_match, etag):
         return same
     if x * TILE > facts["shape"][1] << zoom or y * TILE > facts["shape"][0] << zoom:
