@@ -9,6 +9,8 @@ same two memories, made fast and checked.
 * Particles, drawn with the tilt and renewed every few queries, give the terms of Eqs. 9 to 12
   that explain a suggestion (``particle_terms``); they are drawn when somebody looks, or for
   rule ``paper``.
+* With ``goal=objects`` cells are ranked by the chance of a target that nobody has touched
+  (``separate``).
 * Cells are ranked by the foraging rule (``ranking``): by probability while some cell promises
   more than the search finds on average; otherwise doubt counts too.
 """
@@ -64,6 +66,7 @@ from engram.policies.ranking import (
     checked_rule,
 )
 from engram.policies.remembering import MemoryBelief, MemoryForecaster, Remembering
+from engram.policies.separate import Separate, checked_extent, checked_goal
 from engram.policies.spread import spread_blocks
 from engram.scores import Scores
 from engram.symmetry import TURNS
@@ -80,6 +83,8 @@ class EmPtdmSettings:
     base_rate : mix with the share of targets as well (``base_rate``)
     views    : symmetries averaged in the mean, 1 or 8 (8 needs a square area without a
         preferred direction)
+    goal     : ``cells`` with target, or separate targets (``objects``), which has a rule of its own
+        (``separate``);  extent : of a target in cells, 0 = learnt from the finds
     rule     : how cells are ranked, ``foraging``, ``probability`` or ``paper`` (``ranking``)
     frontier, explore : of the foraging rule (``ranking.Foraging``); doubt is the spatial model's
     a        : factor of alpha(B) (appendix G): decides under rule ``paper``, explains otherwise
@@ -95,6 +100,8 @@ class EmPtdmSettings:
     guard: bool = True
     base_rate: bool = False
     views: int = 8
+    goal: str = "cells"
+    extent: float = 0.0
     rule: str = "foraging"
     a: float = 1.0
     explore: float = 2.5
@@ -118,6 +125,9 @@ class EmPtdmSettings:
         if self.every < 1:
             raise InputError(f"every={self.every}: give at least 1")
         checked_rule(self.rule)
+        checked_extent(self.extent)
+        if checked_goal(self.goal) == "objects" and self.rule != "foraging":
+            raise InputError(f"rule={self.rule!r}: goal=objects has its own; leave rule out")
         _ = self.foraging, self.dreaming
 
     @property
@@ -211,6 +221,9 @@ class EmPtdm(Policy):
         self.ranker: Ranker[Belief] = (
             Likely() if settings.rule == "probability" else settings.foraging
         )
+        self.separate = (
+            Separate(grid, self.seed, settings.extent) if settings.goal == "objects" else None
+        )
         every = 1 if settings.rule == "paper" else settings.every
         self.explained: ParticleTerms | WindowTerms = (
             WindowTerms(self.memory, self.seed, settings.sigma)
@@ -264,6 +277,8 @@ class EmPtdm(Policy):
         """The rule of the settings, or the look-ahead once the process predicts better."""
         mixed = beliefs.mixed
         progress = Progress.of(self.observations, self.budget, offer.out)
+        if self.separate is not None:
+            return self.separate.rule(self.observations).order(mixed, offer.available, progress)
         if mixed.weights[0] < 0.5 and self.known is None:
             return self.look_ahead.order(beliefs.process, offer.available, progress)
         if self.settings.rule == "paper":
