@@ -3,11 +3,13 @@ nothing.
 
     python benchmarks/objects.py --overhead TILES.npz [--suites balls,shapes,overhead]
                                  [--tasks 0:12] [--overhead-tasks 0:12] [--policies ...]
-                                 [--prior universal] [--rows FILE] [--out FILE.md] [--threads 1]
+                                 [--prior universal] [--rows FILE] [--only-kept]
+                                 [--searched COMMIT] [--out FILE.md]
 
 Every policy searches every task with the same budget; rows hold the separate targets touched
 after 50, 100, 150 and 250 measurements, and the success rate. Rows that stand in ``--rows`` are not
-run again. ``--out`` writes the tables as Markdown and the rows as JSON beside it. What the tables
+run again; with ``--only-kept`` nothing is run, and a policy may have searched fewer tasks than
+another. ``--out`` writes the tables as Markdown and the rows as JSON beside it. What the tables
 say of a difference is computed from its interval, paired over tasks.
 """
 
@@ -16,14 +18,16 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from engram._threads import set_threads
 from engram.bench.provenance import commit
 from engram.bench.suites import get_suite
-from engram.bench.tables import interval, labels, paired, per_task, plus_minus
+from engram.bench.tables import interval, labels, paired_by, per_task, plus_minus
 from engram.bench.units import Row, row_labels, row_of
 from engram.policies.spec import PolicyChoice, parse_policies
 from engram.reproduction.verdicts import verdict
@@ -74,37 +78,35 @@ def tasks_of(suite: str, numbers: range, overhead: Path | None) -> Iterator[tupl
 
 def objects_table(rows: Sequence[Row]) -> str:
     """Targets touched by each policy at each budget, with the interval over tasks."""
-    there = interval([*per_task(rows, labels(rows)[0], lambda r: r["objects_in_task"]).values()])
-    head = ["policy", *(f"targets touched at {b}" for b in AT), "SR at 250", "s/query"]
+    there = {row["task"]: row["objects_in_task"] for row in rows}
+    head = ["policy", "tasks", *(f"targets touched at {b}" for b in AT), "SR at 250"]
     lines = [head, ["---"] * len(head)]
     for name in labels(rows):
-        cells = [
-            plus_minus(
-                interval([*per_task(rows, name, lambda r, b=b: r["objects"][str(b)]).values()])
-            )
-            for b in AT
-        ]
-        rate = interval([*per_task(rows, name, lambda r: r["sr"]["250"]).values()])["mean"]
-        cost = interval([*per_task(rows, name, lambda r: r["seconds_per_observation"]).values()])[
-            "mean"
-        ]
-        lines.append([name, *cells, f"{rate:.3f}", f"{cost:.3f}"])
-    lines.append(["(there are)", *[f"{there['mean']:.1f}"] * len(AT), "", ""])
+        touched = [per_task(rows, name, _touched(b)) for b in AT]
+        cells = [plus_minus(interval([*found.values()])) for found in touched]
+        rate = np.mean([*per_task(rows, name, lambda row: row["sr"][str(AT[-1])]).values()])
+        lines.append([name, str(len(touched[0])), *cells, f"{rate:.3f}"])
+    all_of_them = f"{np.mean([*there.values()]):.1f}"
+    lines.append(["(there are)", str(len(there)), *[all_of_them] * len(AT), ""])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _touched(budget: int, share: bool = False) -> Callable[[Row], float]:
+    """Targets touched, or their share of all there are."""
+    return lambda row: row["objects"][str(budget)] / (row["objects_in_task"] if share else 1)
 
 
 def differences(rows: Sequence[Row]) -> str:
     """Where a goal is above, below or not told apart from the others, by paired intervals."""
-    names = labels(rows)
-    lines = []
+    names, lines = labels(rows), []
     for name in [one for one in names if "goal=objects" in one]:
-        rivals = [one for one in ("random", "spread", name.partition("[")[0]) if one in names]
-        for rival in rivals:
-            said = []
-            for b in AT:
-                pair = paired(rows, name, rival, b, "objects")
-                said.append(f"{plus_minus(pair, '+')} at {b} ({kind_of(pair)})")
-            lines.append(f"* {name} - {rival}: {', '.join(said)}")
+        for rival in [one for one in ("random", "spread", name.partition("[")[0]) if one in names]:
+            for share, what in ((False, "targets"), (True, "share of all targets")):
+                pairs = [(b, paired_by(rows, name, rival, _touched(b, share))) for b in AT]
+                said = ", ".join(
+                    f"{plus_minus(pair, '+')} at {b} ({kind_of(pair)})" for b, pair in pairs
+                )
+                lines.append(f"* {name} - {rival}, {what} ({pairs[0][1]['n']} tasks): {said}")
     return "\n".join(lines)
 
 
@@ -124,6 +126,8 @@ def main() -> None:
     parser.add_argument("--policies", default=POLICIES)
     parser.add_argument("--prior", default="universal")
     parser.add_argument("--rows", type=Path, help="rows of searches done, one JSON a line")
+    parser.add_argument("--only-kept", action="store_true")
+    parser.add_argument("--searched", help="commit of the searches kept", default="")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     set_threads(1)
@@ -141,6 +145,8 @@ def main() -> None:
         for number, task in tasks_of(suite, range(first, last), args.overhead):
             for choice in choices:
                 key = suite, choice.label, number
+                if key not in done and args.only_kept:
+                    continue
                 if key not in done:
                     done[key] = {"suite": suite, **searched(task, number, choice)}
                     if args.rows is not None:
@@ -148,13 +154,14 @@ def main() -> None:
                             file.write(json.dumps(done[key]) + "\n")
                 found.append(done[key])
     text = "\n\n".join(
-        f"**{suite}**, {len({r['task'] for r in rows})} tasks\n\n"
+        f"**{suite}**, tasks {args.overhead_tasks if suite == 'overhead' else args.tasks}\n\n"
         f"{objects_table(rows)}\n\n{differences(rows)}"
         for suite in args.suites.split(",")
         if (rows := [r for r in found if r["suite"] == suite])
     )
     facts = {
         "commit": commit(),
+        "searched": args.searched or commit(),
         "suites": args.suites,
         "tasks": args.tasks,
         "overhead_tasks": args.overhead_tasks,
