@@ -24,6 +24,8 @@ class Observation:
     outcome   : share of the cell that is target, as it was reported, in [0, 1]
     noise     : standard deviation of the content's error, in content units (0 = exact)
     detection : how far this visit can be trusted; None = as all visits of the search
+    share     : how much of the cell is target where ``outcome`` only says whether it is (through a
+        lens); None = the outcome
     """
 
     cell: Cell
@@ -31,6 +33,7 @@ class Observation:
     outcome: float
     noise: float = 0.0
     detection: Detection | None = None
+    share: float | None = None
 
     def reported(self, probability: float) -> float:
         """The probability that this visit reports target, for that of target."""
@@ -311,6 +314,12 @@ class Observations:
     def outcomes(self) -> NDArray[np.float64]:
         """(n,) outcomes in the order of measurement."""
         return np.array(self._outcomes, np.float64)
+
+    @property
+    def shares(self) -> NDArray[np.float64]:
+        """(n,) how much of each cell was target, in the order of measurement."""
+        given = (item.outcome if item.share is None else item.share for item in self.items)
+        return np.array([*given], np.float64)
 
     @property
     def contents(self) -> NDArray[np.float32]:

@@ -50,13 +50,21 @@ _FORAGING = (
     "by hand on 20 ball tasks (numbers not recorded, memory universal), looked at on 12 regions of "
     "chickadees and 12 overhead tiles; the comparison is in docs/engine.md, What was tried"
 )
+_SEPARATE = (
+    "by hand: how often a target is a new one by the way to the nearest find after 50, 100 and 200 "
+    "cells of the space-filling design on overhead tiles 0 to 23, then searches of tiles 0 to 27"
+)
 _UNKNOWN = f"by hand; on which tasks is {NOT_RECORDED}"
-_RULE, _FIRST = "553b2a8", "845a865"
+_RULE, _FIRST, _GOAL = "553b2a8", "845a865", "dff18f3"
 
 CHOSEN = (
     Chosen("engram.policies.ranking:RATES", (0.3, 0.85), _FORAGING, _RULE),
     Chosen("engram.policies.ranking:Foraging.explore", 2.5, _FORAGING, _RULE),
     Chosen("engram.policies.emptdm:EmPtdmSettings.explore", 2.5, _FORAGING, _RULE),
+    Chosen("engram.policies.separate:REACH", 1.2, _SEPARATE, _GOAL),
+    Chosen("engram.policies.separate:POWER", 1.5, _SEPARATE, _GOAL),
+    Chosen("engram.policies.separate:CLEARLY", (1.5, 0.05), _SEPARATE, _GOAL),
+    Chosen("engram.policies.separate:USUAL", (0.75, 1.0), _SEPARATE, _GOAL),
     Chosen("engram.policies.ranking:LAST", 7, _UNKNOWN, "7d760b4 or before"),
     Chosen(
         "engram.policies.gp:GaussianProcess.discount",

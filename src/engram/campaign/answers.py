@@ -235,6 +235,30 @@ class Trust:
 
 
 @dataclass(frozen=True)
+class Targets:
+    """Separate targets of a campaign whose goal these are.
+
+    touched : groups of finds that touch each other, by a side or a corner
+    extent  : side of a square of a target's area in cells, as it was given or as the finds say;
+        None before the first find
+    """
+
+    touched: int
+    extent: float | None
+
+    @property
+    def words(self) -> str:
+        size = "" if self.extent is None else f", about {self.extent:.1f} cells across"
+        return (
+            f"{self.touched} touched{size} (finds that touch each other count as one); how many "
+            "more there are is not estimated, what is still to find is counted in cells"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"goal": "objects", **asdict(self), "words": self.words}
+
+
+@dataclass(frozen=True)
 class Status:
     """Where a campaign stands.
 
@@ -245,6 +269,7 @@ class Status:
     remaining_by_policy          : the sum of the policy's corrected chances
     layers                       : what they do to the odds of target, the strongest first
     detection                    : what visits may miss, where they may
+    targets                      : separate targets, where the campaign is after these
     prospect, next               : finds that all measurements left, and the next few, would bring
     """
 
@@ -270,6 +295,7 @@ class Status:
     prior_fitness: Fitness
     layers: list[Effect] = field(default_factory=list)
     detection: Trust | None = None
+    targets: Targets | None = None
 
     def to_dict(self) -> dict[str, Any]:
         facts: dict[str, Any] = {}
@@ -278,8 +304,8 @@ class Status:
                 left = value.to_dict()
                 chance = left.pop("chance")
                 facts |= {"remaining": left, "chance_remaining": chance}
-            elif name == "detection":
-                facts |= {} if value is None else {"detection": value.to_dict()}
+            elif name in ("detection", "targets"):
+                facts |= {} if value is None else {name: value.to_dict()}
             elif name == "layers":
                 if value:
                     facts["layers"] = [effect.to_dict() for effect in value]

@@ -35,6 +35,7 @@ from engram.campaign.missed import Misses, sum_of
 from engram.detection import doubtful
 from engram.grid import Grid
 from engram.observation import Observations
+from engram.policies.separate import groups_of
 
 Array = NDArray[np.float64]
 
@@ -143,6 +144,7 @@ def features(seen: SearchSoFar, kriged_moments: tuple[float, float]) -> dict[str
     better = logit(float(corrected(p, seen.forecast, seen.hits).sum()))
     rate = float(np.log((found + 0.5) / (n - found + 2.0)))
     length = float(np.log1p(min(n, LONG))) / 5
+    groups = groups_of(seen.grid, seen.cells[seen.hits > 0.5])
     return {
         "one": 1.0,
         "kriged": kriged,
@@ -150,20 +152,11 @@ def features(seen: SearchSoFar, kriged_moments: tuple[float, float]) -> dict[str
         "length": length,
         "rate": rate,
         "none": length * (found == 0),
-        "size": float(np.log((found + 1) / (_groups(seen) + 1))),
+        "size": float(np.log((found + 1) / (groups + 1))),
         "length x (corrected - kriged)": length * (better - kriged),
         "length x (rate - kriged)": length * (rate - kriged),
         "length x top": length * (float(p.max()) - 0.5),
     }
-
-
-def _groups(seen: SearchSoFar) -> int:
-    """Number of groups of touching finds."""
-    from scipy.ndimage import label
-
-    found = np.zeros((seen.grid.rows, seen.grid.cols), bool)
-    found.flat[seen.cells[seen.hits > 0.5]] = True
-    return int(label(found, np.ones((3, 3)))[1])
 
 
 def log_choose(n: Array | float, k: Array | float) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from engram.campaign.advice import Advice, advise, looked_at
-from engram.campaign.answers import CampaignLine, Outline, Status, Trust
+from engram.campaign.answers import CampaignLine, Outline, Status, Targets, Trust
 from engram.campaign.campaign import Campaign
 from engram.campaign.companion import spatial_evidence
 from engram.campaign.correction import corrected
@@ -20,6 +20,7 @@ from engram.campaign.store import LogStore
 from engram.errors import EngramError
 from engram.layer_effects import Effect
 from engram.policies.base import Policy
+from engram.policies.separate import extent_of, groups_of
 
 NEXT = 10
 SPATIAL = "gp"
@@ -72,7 +73,19 @@ def status(campaign: Campaign, *, level: float = 0.8, ahead: int = NEXT) -> Stat
         prior_fitness=_fitness(campaign, state, policy),
         layers=effects_of(policy),
         detection=_trust(policy, seen),
+        targets=_targets(state, policy),
     )
+
+
+def _targets(state: State, policy: Policy) -> Targets | None:
+    """Separate targets, where the campaign is after these."""
+    options = state.spec.options
+    if options.get("goal", "cells") == "cells":
+        return None
+    seen = policy.observations
+    finds, shares = seen.indices[seen.outcomes > 0], seen.shares
+    extent = options.get("extent") or (extent_of(shares[shares > 0]) if len(finds) else None)
+    return Targets(groups_of(state.grid, finds), None if extent is None else round(extent, 2))
 
 
 def _trust(policy: Policy, seen: SearchSoFar) -> Trust | None:

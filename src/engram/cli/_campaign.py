@@ -198,6 +198,7 @@ def show_status(facts: dict[str, Any], as_json: bool) -> None:
         ["prior", facts["prior_fitness"]["words"]],
         *(["layer", effect["words"]] for effect in facts.get("layers", ())),
         *([["visits", facts["detection"]["words"]]] if facts.get("detection") else []),
+        *([["targets", facts["targets"]["words"]]] if facts.get("targets") else []),
     ]
     for label, text in rows:
         say(f"{label:<14}{text}")

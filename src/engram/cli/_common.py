@@ -40,6 +40,10 @@ LayerOption = Annotated[
         "high, or :kinds for categories; may be given several times.",
     ),
 ]
+GoalOption = Annotated[
+    str | None,
+    typer.Option(help="What counts: cells with target (cells), or separate targets (objects)."),
+]
 ExecutorOption = Annotated[
     str, typer.Option("--executor", "--engine", help="Where units run: local or ray.")
 ]

@@ -22,7 +22,7 @@ from engram.cli._campaign import (
     needs_database,
     numbers,
 )
-from engram.cli._common import BeliefOption, LayerOption, check_seed, parse_pair
+from engram.cli._common import BeliefOption, GoalOption, LayerOption, check_seed, parse_pair
 from engram.cli._printing import say
 from engram.cli._remote import create_there, is_server
 from engram.cli.geo import (
@@ -71,6 +71,7 @@ def create(
     policy: Annotated[
         str | None, typer.Option(help="Search policy, like gp or em-ptdm\\[h=off,a=5].")
     ] = None,
+    goal: GoalOption = None,
     preset: Annotated[str, typer.Option(help="'default', 'thorough' or 'paper'.")] = "default",
     seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
     lease: Lease = None,
@@ -102,14 +103,15 @@ def create(
     """Create a campaign."""
     needs_database()
     from engram.campaign import create_campaign, outline
+    from engram.campaign.start import DEFAULT_POLICY
     from engram.detection import Detection
     from engram.layer_files import read_layers
-    from engram.policies.spec import policy_text, typed
+    from engram.policies.spec import policy_text, typed, with_goal
 
     options = AreaOptions(area, cell_size, crs, no_go, cost_is, preview)
     grid, masked, found = _searched(size, mask, cell, channels, value_range, cost, options)
     terms: dict[str, Any] = {
-        "policy": policy,
+        "policy": with_goal(policy or DEFAULT_POLICY, goal),
         "prior": prior,
         "by": by,
         "preset": preset,

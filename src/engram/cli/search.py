@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from engram.tasks.base import Task
 
 
+SEPARATE = "Goal: separate targets, each touched once; objects counts them, not SR."
+
+
 def search(
     image: Annotated[Path, typer.Option(help="The area: PNG, JPEG, NPY or NPZ.")],
     target: Annotated[Path | None, typer.Option(help="Mask of the targets, same size.")] = None,
@@ -26,6 +29,7 @@ def search(
     policy: Annotated[
         str, typer.Option(help="Search policy, like gp or em-ptdm\\[h=off,a=5].")
     ] = "em-ptdm",
+    goal: common.GoalOption = None,
     budget: Annotated[
         int | None, typer.Option(help="Measurements (default: a quarter of the cells).")
     ] = None,
@@ -60,13 +64,13 @@ def search(
     from engram.estimates import estimate
     from engram.layer_files import read_layers
     from engram.memory.library import read_cards
-    from engram.policies.spec import PolicyChoice
+    from engram.policies.spec import PolicyChoice, with_goal
     from engram.report import write_report
     from engram.tasks.raster import raster_task
 
     common.check_folder(out)
     common.check_seed(seed)
-    choice = PolicyChoice.parse(policy, preset=preset, prior=prior)
+    choice = PolicyChoice.parse(with_goal(policy, goal), preset=preset, prior=prior)
     card = next(iter(read_cards(choice.prior).values()))
     pair = common.parse_pair(cell, "cell")
     raster = raster_task(
@@ -98,7 +102,8 @@ def search(
         (height, width), (h, w) = raster.cut.size, raster.cut.cell
         area = f"{height}x{width} pixels in cells of {h}x{w}"
         about = f"Policy {choice.label}, preset {choice.preset}, prior {choice.prior}, seed {seed}."
-        notes = [f"{image.name}: {area}.", *raster.notes, about]
+        after = [SEPARATE] if dict(choice.options).get("goal") == "objects" else []
+        notes = [f"{image.name}: {area}.", *raster.notes, about, *after]
         results = {
             "image": str(image),
             "target": None if target is None else str(target),

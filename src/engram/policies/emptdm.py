@@ -9,14 +9,15 @@ same two memories, made fast and checked.
 * Particles, drawn with the tilt and renewed every few queries, give the terms of Eqs. 9 to 12
   that explain a suggestion (``particle_terms``); they are drawn when somebody looks, or for
   rule ``paper``.
+* With ``goal=objects`` cells are ranked by the chance of a target that nobody has touched
+  (``separate``).
 * Cells are ranked by the foraging rule (``ranking``): by probability while some cell promises
   more than the search finds on average; otherwise doubt counts too.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -29,20 +30,14 @@ from engram.layer_effects import Explained
 from engram.layers import Layers
 from engram.memory.denoiser import Denoiser, Memory
 from engram.observation import Observation, Observations
-from engram.pacing import UpdateSchedule, alpha
+from engram.pacing import alpha
 from engram.policies.base import Answer, Policy, View, log_likelihood
 from engram.policies.base_rate import BaseRate
 from engram.policies.copies import Copied, CopyForecaster
-from engram.policies.dreaming import (
-    DREAMS,
-    FIRST_DREAM,
-    Dreaming,
-    DreamingForecaster,
-    dreamable,
-)
-from engram.policies.dreams import DreamPlan
+from engram.policies.dreaming import DREAMS, DreamingForecaster, dreamable
+from engram.policies.emptdm_settings import EmPtdmSettings
 from engram.policies.forecast import Belief
-from engram.policies.imagination import DrawPlan, Imagination
+from engram.policies.imagination import Imagination
 from engram.policies.layering import LayerBelief, LayerForecaster
 from engram.policies.local import is_large
 from engram.policies.local.lookahead import LocalLookAhead
@@ -62,77 +57,11 @@ from engram.policies.ranking import (
     Progress,
     Ranker,
     Ranking,
-    checked_rule,
 )
-from engram.policies.remembering import VIEWS, MemoryBelief, MemoryForecaster, Remembering
+from engram.policies.remembering import MemoryBelief, MemoryForecaster, Remembering
+from engram.policies.separate import Separate
 from engram.policies.spread import spread_blocks
 from engram.scores import Scores
-
-
-@dataclass(frozen=True)
-class EmPtdmSettings:
-    """Settings of the default preset.
-
-    h        : use the transient memory: its hyperprior and what it learns;  strength : how
-        firmly it is held to its hyperprior
-    guard    : mix with a Gaussian process by evidence, and leave the ranking to its look-ahead
-        while it is the better predictor
-    base_rate : mix with the share of targets as well (``base_rate``)
-    views    : symmetries averaged in the mean: 1, the 4 quarter turns, or these and their mirror
-        images, 8 (4 and 8 need a square area without a preferred direction)
-    rule     : how cells are ranked, ``foraging``, ``probability`` or ``paper`` (``ranking``)
-    frontier, explore : of the foraging rule (``ranking.Foraging``); doubt is the spatial model's
-    a        : factor of alpha(B) (appendix G): decides under rule ``paper``, explains otherwise
-    every    : measurements between two refreshes of the particles (1 under rule ``paper``)
-    sigma    : sigma_x of Eq. 9, in model units
-    copies   : recognise copies of what was outlined (``copies``), in areas without layers that are
-        computed as a whole, where every visit tells the truth
-    dreams   : how often a copy of the memory learns from dreams (``dreaming``), 0 = never
-    dream_steps : training steps of each of these
-    windows  : compute areas of more than ``local.LARGEST`` cells a side by windows (``local``)
-    """
-
-    h: bool = True
-    strength: float = 1.0
-    guard: bool = True
-    base_rate: bool = False
-    views: int = 8
-    rule: str = "foraging"
-    a: float = 1.0
-    explore: float = 2.5
-    frontier: float | None = None
-    every: int = 10
-    sigma: float = 1.0
-    copies: bool = True
-    dreams: int = 0
-    dream_steps: int = 60
-    windows: bool = True
-    schedule: UpdateSchedule = field(
-        default_factory=lambda: UpdateSchedule(updates=50, first=8, stretch=True)
-    )
-    draws: DrawPlan = field(default_factory=DrawPlan)
-
-    def __post_init__(self) -> None:
-        if self.views not in VIEWS:
-            raise InputError(f"views={self.views}: choose one of {', '.join(map(str, VIEWS))}")
-        for name in ("strength", "a", "sigma"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise InputError(f"{name}={getattr(self, name)}: give a number above 0")
-        if self.every < 1:
-            raise InputError(f"every={self.every}: give at least 1")
-        checked_rule(self.rule)
-        _ = self.foraging, self.dreaming
-
-    @property
-    def dreaming(self) -> Dreaming:
-        """When and how much is dreamt."""
-        schedule = UpdateSchedule(updates=self.dreams, first=FIRST_DREAM)
-        return Dreaming(DreamPlan(steps=self.dream_steps), schedule)
-
-    @property
-    def foraging(self) -> Foraging:
-        """The rule with these settings; refuses those that cannot be."""
-        return Foraging(self.explore, self.frontier)
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,10 +141,14 @@ class EmPtdm(Policy):
         self.mixes = ("memory", *(name for name, counts in others.items() if counts))
         leader = self.mixes.index("layers") if others["layers"] else 0
         self.mixture = EvidenceMixture(grid, count=len(self.mixes), leader=leader)
+        alike = settings.copies and settings.goal == "cells"
         alone = detection.perfect and not layers and not self.local
-        self.copies = CopyForecaster(grid) if settings.copies and alone else None
+        self.copies = CopyForecaster(grid) if alike and alone else None
         self.ranker: Ranker[Belief] = (
             Likely() if settings.rule == "probability" else settings.foraging
+        )
+        self.separate = (
+            Separate(grid, self.seed, settings.extent) if settings.goal == "objects" else None
         )
         every = 1 if settings.rule == "paper" else settings.every
         self.explained: ParticleTerms | WindowTerms = (
@@ -282,6 +215,8 @@ class EmPtdm(Policy):
         """The rule of the settings, or the look-ahead once the process predicts better."""
         mixed = beliefs.mixed
         progress = Progress.of(self.observations, self.budget, offer.out)
+        if self.separate is not None:
+            return self.separate.rule(self.observations).order(mixed, offer.available, progress)
         if mixed.weights[0] < 0.5 and self.known is None:
             return self.look_ahead.order(beliefs.process, offer.available, progress)
         if self.settings.rule == "paper":

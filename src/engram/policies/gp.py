@@ -23,6 +23,7 @@ from engram.policies.local.process import STRIDE, LocalProcess
 from engram.policies.local.ties import FieldTies
 from engram.policies.process import LookAhead, ProcessBelief, ProcessForecaster, SpreadTies, Ties
 from engram.policies.ranking import Foraging, Offer, Progress, Ranker, Ranking
+from engram.policies.separate import Separate, checked_extent, checked_goal
 from engram.policies.spread import spread_blocks
 from engram.scores import Scores
 
@@ -37,6 +38,10 @@ class GaussianProcess(Policy):
     total of ``ucb``         : mean + ``bonus`` x standard deviation
     total of ``probability`` : mean
     total of ``foraging``    : the search rule of EM-PTDM (``ranking.Foraging``)
+
+    With ``goal='objects'`` cells are ranked by the chance of a target that nobody has touched or by
+    gaps (``separate``), whatever the acquisition; ``extent`` is the size of a target in cells, 0 =
+    learnt from the finds.
 
     Areas larger than ``local.LARGEST`` cells a side are computed by patches unless ``windows`` is
     off or there are layers.
@@ -57,6 +62,8 @@ class GaussianProcess(Policy):
         layers: Layers | None = None,
         detection: Detection = PERFECT,
         windows: bool = True,
+        goal: str = "cells",
+        extent: float = 0.0,
     ) -> None:
         super().__init__(grid, budget, seed, detection)
         if acquisition not in ACQUISITIONS:
@@ -81,6 +88,10 @@ class GaussianProcess(Policy):
             "foraging": _Spread(ties, Foraging()),
         }
         self.ranker = rankers[acquisition]
+        checked_extent(extent)
+        self.separate = (
+            Separate(grid, self.seed, extent) if checked_goal(goal) == "objects" else None
+        )
 
     def scores(self) -> Scores:
         return self.current_scores()
@@ -92,7 +103,8 @@ class GaussianProcess(Policy):
     def answer(self, offer: Offer) -> Answer:
         belief = self.process.belief(self.observations)
         progress = Progress.of(self.observations, self.budget, offer.out)
-        ranking = self.ranker.order(belief, offer.available, progress)
+        rule = self.separate.rule(self.observations) if self.separate else self.ranker
+        ranking = rule.order(belief, offer.available, progress)
         scores = flat_scores(self.grid, belief.probability, ranking.total, belief.doubt)
         return Answer(scores, ranking.why)
 

@@ -52,13 +52,13 @@ class Lens:
         """A measurement as the memory sees it: the outcome is presence, 0 or 1.
 
         The noise of the content is left out: a summary averages it over the cell's pixels, and
-        presence is exact.
+        presence is exact. How much of the cell is target stays known (``share``).
         """
         low, high = self.area.range
         content = ((item.content - low) / (high - low))[None].astype(np.float32)
         values = self.layers.seen(content, np.array([item.outcome], np.float32))
         shown, found = values.reshape(-1, 1, 1), float(item.outcome > 0)
-        return Observation(item.cell, shown, found, detection=item.detection)
+        return Observation(item.cell, shown, found, detection=item.detection, share=item.outcome)
 
     def all_seen(self, observations: Observations) -> Observations:
         seen = (self.seen(item) for item in observations)

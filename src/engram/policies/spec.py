@@ -17,6 +17,7 @@ from engram.policies import (
     takes_layers,
     warn_of_preset,
 )
+from engram.policies.separate import checked_goal
 
 if TYPE_CHECKING:
     from engram.layers import Layers
@@ -160,6 +161,14 @@ class PolicyChoice:
         if detection.perfect or blind or "detection" in dict(self.options):
             return {}
         return {"detection": detection.written, "false_alarm": detection.false_alarm}
+
+
+def with_goal(text: str, goal: str | None) -> str:
+    """The text of a policy that is after ``goal``: ``gp[nu=1]`` -> ``gp[nu=1,goal=objects]``."""
+    if goal is None:
+        return text
+    chosen = f"goal={checked_goal(goal)}]"
+    return f"{text[:-1]},{chosen}" if text.endswith("]") else f"{text}[{chosen}"
 
 
 def policy_text(name: str, options: Mapping[str, Any]) -> str:

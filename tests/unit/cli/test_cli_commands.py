@@ -56,6 +56,19 @@ def test_search_writes_report_and_results(tmp_path: Path, capfd: Captured) -> No
     assert printed["visited"] == again["visited"]
 
 
+def test_search_takes_the_goal(capfd: Captured) -> None:
+    pixels = np.full((40, 30), 20, np.uint8)
+    pixels[8:10, 8:10] = pixels[20:22, 3:6] = 220
+    Image.fromarray(pixels).save("area.png")
+    command = "search --image area.png --above 120 --policy gp --budget 20 --cell 2,3 --out o"
+    assert run(command, "--goal", "objects") == 0
+    results = json.loads(Path("o/results.json").read_text())
+    assert results["rows"][0]["policy"] == "gp[goal=objects]"
+    assert "Goal: separate targets" in Path("o/report.html").read_text()
+    assert run(command, "--goal", "everything") == 2
+    assert "goal='everything': choose one of cells, objects" in capfd.readouterr().err
+
+
 def test_a_plain_memory_is_said_to_run_the_paper_preset(capfd: Captured) -> None:
     """One line on standard error, wherever the search itself runs."""
     tiny_memory(conditioned=False).save(Path("plain.safetensors"))

@@ -83,6 +83,23 @@ def test_status_counts_what_may_have_been_missed(served: Served) -> None:
     assert "4 visited cell(s) may still hold" in missed["words"]
 
 
+def test_a_goal_goes_with_the_policy(served: Served) -> None:
+    made = fen(served, policy="gp[goal=objects]")
+    assert made.status_code == 201, made.text
+    assert made.json()["options"] == {"goal": "objects"}
+    for cell in ((0, 0), (0, 1), (4, 4)):
+        tell(served, cell, 1.0)
+    targets = served.get("owner of all", f"{FEN}/status").json()["targets"]
+    assert (targets["goal"], targets["touched"]) == ("objects", 2)
+    refused = served.post(
+        "owner of all",
+        "/campaigns",
+        {"name": "x", "size": [SIDE, SIDE], "budget": 5, "policy": "gp[goal=ships]"},
+    )
+    assert refused.status_code == 422
+    assert "goal='ships'" in refused.text
+
+
 def test_several_visits_of_a_cell_at_once(served: Served) -> None:
     fen(served, detection=0.6)
     items = [{"cell": [1, 1], "outcome": 0}, {"cell": [1, 1], "outcome": 0, "detection": 0.8}]

@@ -348,6 +348,15 @@ class Missed(Given):
     words: str
 
 
+class Targets(Given):
+    """Separate targets, where the campaign is after these."""
+
+    goal: str
+    touched: int = Field(description="Groups of finds that touch each other.")
+    extent: float | None = Field(description="Cells across of a target; null before the first.")
+    words: str
+
+
 class Status(Given):
     """Where a campaign stands, as ``engram campaign status --json``."""
 
@@ -374,6 +383,7 @@ class Status(Given):
     prior_fitness: dict[str, Any]
     layers: list[LayerEffect] = Field([], description="What layers do to the odds of target.")
     detection: Missed | None = Field(None, description="Where visits may miss a target.")
+    targets: Targets | None = Field(None, description="Where the goal is separate targets.")
 
 
 class Explanation(Given):

@@ -1,0 +1,88 @@
+"""What can be set of the default preset of EM-PTDM."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from engram.errors import InputError
+from engram.pacing import UpdateSchedule
+from engram.policies.dreaming import FIRST_DREAM, Dreaming
+from engram.policies.dreams import DreamPlan
+from engram.policies.imagination import DrawPlan
+from engram.policies.ranking import Foraging, checked_rule
+from engram.policies.remembering import VIEWS
+from engram.policies.separate import checked_extent, checked_goal
+
+
+@dataclass(frozen=True)
+class EmPtdmSettings:
+    """Settings of the default preset.
+
+    h        : use the transient memory: its hyperprior and what it learns;  strength : how
+        firmly it is held to its hyperprior
+    guard    : mix with a Gaussian process by evidence, and leave the ranking to its look-ahead
+        while it is the better predictor
+    base_rate : mix with the share of targets as well (``base_rate``)
+    views    : symmetries averaged in the mean: 1, the 4 quarter turns, or these and their mirror
+        images, 8 (4 and 8 need a square area without a preferred direction)
+    goal     : ``cells`` with target, or separate targets (``objects``), which has a rule of its own
+        (``separate``);  extent : of a target in cells, 0 = learnt from the finds
+    rule     : how cells are ranked, ``foraging``, ``probability`` or ``paper`` (``ranking``)
+    frontier, explore : of the foraging rule (``ranking.Foraging``); doubt is the spatial model's
+    a        : factor of alpha(B) (appendix G): decides under rule ``paper``, explains otherwise
+    every    : measurements between two refreshes of the particles (1 under rule ``paper``)
+    sigma    : sigma_x of Eq. 9, in model units
+    copies   : recognise copies of what was outlined (``copies``), in areas without layers that are
+        computed as a whole, where every visit tells the truth; for goal ``cells``
+    dreams   : how often a copy of the memory learns from dreams (``dreaming``), 0 = never
+    dream_steps : training steps of each of these
+    windows  : compute areas of more than ``local.LARGEST`` cells a side by windows (``local``)
+    """
+
+    h: bool = True
+    strength: float = 1.0
+    guard: bool = True
+    base_rate: bool = False
+    views: int = 8
+    goal: str = "cells"
+    extent: float = 0.0
+    rule: str = "foraging"
+    a: float = 1.0
+    explore: float = 2.5
+    frontier: float | None = None
+    every: int = 10
+    sigma: float = 1.0
+    copies: bool = True
+    dreams: int = 0
+    dream_steps: int = 60
+    windows: bool = True
+    schedule: UpdateSchedule = field(
+        default_factory=lambda: UpdateSchedule(updates=50, first=8, stretch=True)
+    )
+    draws: DrawPlan = field(default_factory=DrawPlan)
+
+    def __post_init__(self) -> None:
+        if self.views not in VIEWS:
+            raise InputError(f"views={self.views}: choose one of {', '.join(map(str, VIEWS))}")
+        for name in ("strength", "a", "sigma"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise InputError(f"{name}={getattr(self, name)}: give a number above 0")
+        if self.every < 1:
+            raise InputError(f"every={self.every}: give at least 1")
+        checked_rule(self.rule)
+        checked_extent(self.extent)
+        if checked_goal(self.goal) == "objects" and self.rule != "foraging":
+            raise InputError(f"rule={self.rule!r}: goal=objects has its own; leave rule out")
+        _ = self.foraging, self.dreaming
+
+    @property
+    def dreaming(self) -> Dreaming:
+        """When and how much is dreamt."""
+        schedule = UpdateSchedule(updates=self.dreams, first=FIRST_DREAM)
+        return Dreaming(DreamPlan(steps=self.dream_steps), schedule)
+
+    @property
+    def foraging(self) -> Foraging:
+        """The rule with these settings; refuses those that cannot be."""
+        return Foraging(self.explore, self.frontier)
