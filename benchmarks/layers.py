@@ -4,9 +4,11 @@
                                 [--workers N] [--as-they-are]
 
 Runs ``engram bench run`` for every table, one after the other (the same command goes on after an
-interruption), and writes ``benchmarks/results/layers-NAME.json`` and ``.md``. ``--tasks`` takes
+interruption), and writes ``benchmarks/results/layers-NAME.json`` and ``.md``. ``--tasks A:B`` takes
 fewer tasks than the plan says. ``--as-they-are`` runs nothing and takes what is in the folder, of
-runs that were stopped the tasks that every policy has searched.
+runs that were stopped the tasks that every policy has searched. Searches that were made before are
+not made again: those of another table with the same memory (``Plan.kept``), and of tasks that the
+run leaves out those that the result file holds already; the table says of which commit they are.
 """
 
 from __future__ import annotations
@@ -32,7 +34,11 @@ EVERYBODY = "random,spread,gp,greedy,diffatd,em-ptdm"
 
 @dataclass(frozen=True)
 class Plan:
-    """One table: what ``engram bench run`` is given; data files lie under the root."""
+    """One table: what ``engram bench run`` is given; data files lie under the root.
+
+    kept : policies that have searched these tasks in another table: what they are called here, its
+        result file, what they are called there
+    """
 
     suite: str
     data: tuple[str, ...]
@@ -41,13 +47,13 @@ class Plan:
     tasks: int
     at: str = f"50,{FOUR}"
     prior: str = "universal"
+    kept: tuple[tuple[str, str, str], ...] = ()
 
-    def arguments(self, root: Path, tasks: int | None) -> list[str]:
-        count = self.tasks if tasks is None else min(tasks, self.tasks)
+    def arguments(self, root: Path, tasks: str) -> list[str]:
         data = [part for file in self.data for part in ("--data", str(root / file))]
-        what = ["--policies", self.policies, "--prior", self.prior, "--tasks", f"0:{count}"]
-        budget = self.at.split(",")[-1]
-        return [self.suite, *data, *self.options, *what, "--budget", budget, "--at", self.at]
+        what = ["--policies", self.policies, "--prior", self.prior, "--tasks", tasks]
+        at = ["--budget", self.at.split(",")[-1], "--at", self.at, "--track", "0"]
+        return [self.suite, *data, *self.options, *what, *at]
 
 
 def _species(name: str, *files: str, **options: Any) -> Plan:
@@ -88,12 +94,22 @@ PLANS = {
         "species",
         (BIRDS,),
         (*CHICKADEE, "--effort-layer", "--noise-layers", "5"),
-        f"em-ptdm,em-ptdm[layers=effort],em-ptdm[layers={NOISE}],em-ptdm[layers=off]",
+        f"em-ptdm,em-ptdm[layers={NOISE}]",
         24,
         prior="species",
+        kept=(
+            ("em-ptdm[layers=effort]", "layers-chickadee", "em-ptdm"),
+            ("em-ptdm[layers=off]", "species-chickadee", "em-ptdm"),
+        ),
     ),
     "balls-noise": Plan(
-        "balls", (), ("--noise-layers", "5"), "em-ptdm,em-ptdm[layers=off]", 24, "150,200,250"
+        "balls",
+        (),
+        ("--noise-layers", "5"),
+        "em-ptdm",
+        24,
+        "150,200,250",
+        kept=(("em-ptdm[layers=off]", "balls-universal", "em-ptdm"),),
     ),
     "coarse": Plan(
         "overhead",
@@ -126,11 +142,68 @@ def complete(rows: list[dict[str, Any]], policies: list[str]) -> list[dict[str, 
     return [row for row in rows if row["task"] in whole]
 
 
+def earlier(name: str, results: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows that the result file of this table holds of tasks that the run left out."""
+    file = RESULTS / f"layers-{name}.json"
+    if not file.exists():
+        return []
+    there, here = read_results(file), results["options"]
+    first, last = here["tasks"]
+    same = ("suite", "settings", "data", "prior", "memories", "budget", "at", "known")
+    if any(there["options"].get(key) != here.get(key) for key in same):
+        return []
+    return [
+        {**row, "commit": row.get("commit", there["commit"])}
+        for row in there["rows"]
+        if row["policy"] in here["policies"] and not first <= row["task"] < last
+    ]
+
+
+def borrowed(plan: Plan, results: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows of policies that have searched the same tasks with the same memory in another table."""
+    rows = []
+    for label, file, policy in plan.kept:
+        there = read_results(RESULTS / f"{file}.json")
+        options = results["options"]
+        for key in ("suite", "data", "prior", "budget", "memories"):
+            if there["options"][key] != options[key]:
+                raise SystemExit(f"{file}.json: {key} is not that of this table")
+        for row in there["rows"]:
+            if row["policy"] == policy:
+                commit = row.get("commit", there["commit"])
+                rows.append({**row, **rates(row, options["at"]), "policy": label, "commit": commit})
+    return rows
+
+
+def rates(row: dict[str, Any], at: list[int]) -> dict[str, Any]:
+    """What a row says at some budgets, by its finds alone; the rest is as it was."""
+    finds = {b: sum(hit <= b for hit in row["hits"]) for b in at}
+    return {
+        "sr": {str(b): n / min(b, row["targets"]) for b, n in finds.items()},
+        "recall": {str(b): n / row["targets"] for b, n in finds.items()},
+        "random": {str(b): row["targets"] * b / row["cells"] / min(b, row["targets"]) for b in at},
+    }
+
+
+def older(rows: list[dict[str, Any]]) -> str:
+    """Which rows are of other commits, in words."""
+    groups: dict[tuple[str, str], set[int]] = {}
+    for row in rows:
+        if "commit" in row:
+            groups.setdefault((row["policy"], row["commit"]), set()).add(row["task"])
+    told = [f"{p} on {len(k)} tasks at {commit[:7]}" for (p, commit), k in groups.items()]
+    return f" Searched before: {'; '.join(told)}." if told else ""
+
+
 def keep(name: str, run: Path, command: str) -> None:
     """Write the results of a run, rows and tables, beside the others."""
-    results = read_results(run)
+    results, plan = read_results(run), PLANS[name]
     options = results["options"]
-    rows = results["rows"] = complete(results["rows"], options["policies"])
+    more = [*earlier(name, results), *borrowed(plan, results)]
+    options["policies"] += [label for label, _, _ in plan.kept]
+    rows = results["rows"] = complete([*results["rows"], *more], options["policies"])
+    rows.sort(key=lambda row: (row["task"], options["policies"].index(row["policy"])))
+    options["tasks"] = [0, plan.tasks]
     count = len({row["task"] for row in rows})
     if not count:
         print(f"{name}: no task was searched by every policy yet", file=sys.stderr)
@@ -138,11 +211,10 @@ def keep(name: str, run: Path, command: str) -> None:
     at = options["at"]
     summary = results["summary"] = summarise(rows, at)
     tables = [rate_table(summary, at), cost_table(summary), paired_table(summary, at)]
-    first, last = options["tasks"]
-    short = "" if count == last - first else f" of {last - first}: the run was stopped"
+    short = "" if count == plan.tasks else f" of {plan.tasks}: the run was stopped"
     source = (
         f"`{command}` at {results['commit']}, {count} tasks{short}; ± is half of the 95 % interval "
-        "over tasks."
+        f"over tasks.{older(rows)}"
     )
     seen = seen_lines(options["memories"], results.get("seen"))
     text = "\n".join([*map(markdown, tables), *(f"{line}\n" for line in seen), source, ""])
@@ -159,14 +231,15 @@ def main() -> None:
     parser.add_argument("--data-root", type=Path, required=True)
     parser.add_argument("--runs", type=Path, required=True)
     parser.add_argument("--only", default=",".join(PLANS))
-    parser.add_argument("--tasks", type=int)
+    parser.add_argument("--tasks", help="A:B, B not included")
     parser.add_argument("--workers", default="1")
     parser.add_argument("--as-they-are", action="store_true")
     args = parser.parse_args()
     for name in args.only.split(","):
         plan, run = PLANS[name], args.runs / name
-        given = ["bench", "run", *plan.arguments(args.data_root, args.tasks)]
-        shown = shlex.join(["engram", "bench", "run", *plan.arguments(Path("DATA"), args.tasks)])
+        tasks = args.tasks or f"0:{plan.tasks}"
+        given = ["bench", "run", *plan.arguments(args.data_root, tasks)]
+        shown = shlex.join(["engram", "bench", "run", *plan.arguments(Path("DATA"), tasks)])
         if not args.as_they_are:
             more = ["--workers", args.workers, "--out", str(run)]
             subprocess.run([sys.executable, "-m", "engram", *given, *more], check=True)
