@@ -4,11 +4,11 @@
                                 [--workers N] [--as-they-are]
 
 Runs ``engram bench run`` for every table, one after the other (the same command goes on after an
-interruption), and writes ``benchmarks/results/layers-NAME.json`` and ``.md``. ``--tasks A:B`` takes
-fewer tasks than the plan says. ``--as-they-are`` runs nothing and takes what is in the folder, of
-runs that were stopped the tasks that every policy has searched. Searches that were made before are
-not made again: those of another table with the same memory (``Plan.kept``), and of tasks that the
-run leaves out those that the result file holds already; the table says of which commit they are.
+interruption), and writes ``benchmarks/results/layers-NAME.json`` and ``.md``. ``--tasks A:B`` runs
+some of the tasks; those that the folder or the result file holds already are added.
+``--as-they-are`` runs nothing; of runs that were stopped the tasks that every policy has searched
+are taken. Policies that have searched the same tasks for another table (``Plan.kept``) are not run
+again. A table says of which commit its rows are.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ RESULTS = Path(__file__).resolve().parent / "results"
 FOUR = "100,150,200,250"
 NOISE = "+".join(f"noise-{i}" for i in range(5))
 EVERYBODY = "random,spread,gp,greedy,diffatd,em-ptdm"
+SAME = ("suite", "settings", "data", "prior", "memories", "budget", "at", "known")
+"""Options that the rows of one table share."""
 
 
 @dataclass(frozen=True)
@@ -142,29 +144,36 @@ def complete(rows: list[dict[str, Any]], policies: list[str]) -> list[dict[str, 
     return [row for row in rows if row["task"] in whole]
 
 
-def earlier(name: str, results: dict[str, Any]) -> list[dict[str, Any]]:
-    """Rows that the result file of this table holds of tasks that the run left out."""
-    file = RESULTS / f"layers-{name}.json"
-    if not file.exists():
-        return []
-    there, here = read_results(file), results["options"]
-    first, last = here["tasks"]
-    same = ("suite", "settings", "data", "prior", "memories", "budget", "at", "known")
-    if any(there["options"].get(key) != here.get(key) for key in same):
-        return []
-    return [
-        {**row, "commit": row.get("commit", there["commit"])}
-        for row in there["rows"]
-        if row["policy"] in here["policies"] and not first <= row["task"] < last
-    ]
+def merged(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Runs of one table, each of some tasks, as one; rows say their commit where it is another."""
+    last = runs[-1]
+    rows = {}
+    for run in runs:
+        if any(run["options"].get(key) != last["options"].get(key) for key in SAME):
+            continue
+        for row in run["rows"]:
+            commit = row.get("commit", run["commit"])
+            other = {} if commit == last["commit"] else {"commit": commit}
+            rows[row["policy"], row["task"]] = {**row, **other}
+    return {**last, "rows": [*rows.values()]}
 
 
-def borrowed(plan: Plan, results: dict[str, Any]) -> list[dict[str, Any]]:
+def runs_of(name: str, folder: Path) -> list[dict[str, Any]]:
+    """What the result file holds already, then the runs in the folder, oldest first."""
+    files = [RESULTS / f"layers-{name}.json", *folder.glob("*/results.json")]
+    there = [file for file in files if file.exists()]
+    return [read_results(file) for file in [*there[:1], *sorted(there[1:], key=_age)]]
+
+
+def _age(file: Path) -> float:
+    return file.stat().st_mtime
+
+
+def borrowed(plan: Plan, options: dict[str, Any]) -> list[dict[str, Any]]:
     """Rows of policies that have searched the same tasks with the same memory in another table."""
     rows = []
     for label, file, policy in plan.kept:
         there = read_results(RESULTS / f"{file}.json")
-        options = results["options"]
         for key in ("suite", "data", "prior", "budget", "memories"):
             if there["options"][key] != options[key]:
                 raise SystemExit(f"{file}.json: {key} is not that of this table")
@@ -195,15 +204,16 @@ def older(rows: list[dict[str, Any]]) -> str:
     return f" Searched before: {'; '.join(told)}." if told else ""
 
 
-def keep(name: str, run: Path, command: str) -> None:
-    """Write the results of a run, rows and tables, beside the others."""
-    results, plan = read_results(run), PLANS[name]
+def keep(name: str, runs: list[dict[str, Any]], command: str) -> None:
+    """Write the results of the runs of a table, rows and tables, beside the others."""
+    results, plan = merged(runs), PLANS[name]
     options = results["options"]
-    more = [*earlier(name, results), *borrowed(plan, results)]
-    options["policies"] += [label for label, _, _ in plan.kept]
-    rows = results["rows"] = complete([*results["rows"], *more], options["policies"])
+    others = [label for label, _, _ in plan.kept]
+    options["policies"] = [*plan.policies.split(","), *others]
+    own = [row for row in results["rows"] if row["policy"] not in others]
+    rows = complete([*own, *borrowed(plan, options)], options["policies"])
     rows.sort(key=lambda row: (row["task"], options["policies"].index(row["policy"])))
-    options["tasks"] = [0, plan.tasks]
+    results["rows"], options["tasks"] = rows, [0, plan.tasks]
     count = len({row["task"] for row in rows})
     if not count:
         print(f"{name}: no task was searched by every policy yet", file=sys.stderr)
@@ -236,15 +246,17 @@ def main() -> None:
     parser.add_argument("--as-they-are", action="store_true")
     args = parser.parse_args()
     for name in args.only.split(","):
-        plan, run = PLANS[name], args.runs / name
-        tasks = args.tasks or f"0:{plan.tasks}"
+        plan, folder = PLANS[name], args.runs / name
+        every = f"0:{plan.tasks}"
+        tasks = args.tasks or every
         given = ["bench", "run", *plan.arguments(args.data_root, tasks)]
-        shown = shlex.join(["engram", "bench", "run", *plan.arguments(Path("DATA"), tasks)])
+        shown = shlex.join(["engram", "bench", "run", *plan.arguments(Path("DATA"), every)])
         if not args.as_they_are:
-            more = ["--workers", args.workers, "--out", str(run)]
+            more = ["--workers", args.workers, "--out", str(folder / tasks.replace(":", "-"))]
             subprocess.run([sys.executable, "-m", "engram", *given, *more], check=True)
-        if (run / "results.json").exists():
-            keep(name, run, shown)
+        runs = runs_of(name, folder)
+        if runs:
+            keep(name, runs, shown)
 
 
 if __name__ == "__main__":
