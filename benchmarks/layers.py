@@ -98,7 +98,8 @@ PLANS = {
         (*CHICKADEE, "--effort-layer", "--noise-layers", "5"),
         f"em-ptdm,em-ptdm[layers={NOISE}]",
         24,
-        prior="species",
+        "150,200,250",
+        "species",
         kept=(
             ("em-ptdm[layers=effort]", "layers-chickadee", "em-ptdm"),
             ("em-ptdm[layers=off]", "species-chickadee", "em-ptdm"),
@@ -180,18 +181,8 @@ def borrowed(plan: Plan, options: dict[str, Any]) -> list[dict[str, Any]]:
         for row in there["rows"]:
             if row["policy"] == policy:
                 commit = row.get("commit", there["commit"])
-                rows.append({**row, **rates(row, options["at"]), "policy": label, "commit": commit})
+                rows.append({**row, "policy": label, "commit": commit})
     return rows
-
-
-def rates(row: dict[str, Any], at: list[int]) -> dict[str, Any]:
-    """What a row says at some budgets, by its finds alone; the rest is as it was."""
-    finds = {b: sum(hit <= b for hit in row["hits"]) for b in at}
-    return {
-        "sr": {str(b): n / min(b, row["targets"]) for b, n in finds.items()},
-        "recall": {str(b): n / row["targets"] for b, n in finds.items()},
-        "random": {str(b): row["targets"] * b / row["cells"] / min(b, row["targets"]) for b in at},
-    }
 
 
 def older(rows: list[dict[str, Any]]) -> str:

@@ -77,15 +77,17 @@ def summarise(rows: Sequence[Row], at: Sequence[int]) -> dict[str, Any]:
 
 
 def _cell(rows: Sequence[Row], policy: str, budget: int) -> dict[str, Any]:
-    """SR (mean and interval at the top level), the other rates that rows have, the gap closed."""
+    """SR (mean and interval at the top level), the other rates, and the gap closed."""
     rate = interval([*per_task(rows, policy, _at("sr", budget)).values()])
     chance = float(np.mean([*per_task(rows, policy, _at("random", budget)).values()]))
-    others = {n: per_task(rows, policy, _at(n, budget)) for n in ("mass", "recall", "objects")}
     return {
         **rate,
         "random": chance,
         "gap_closed": gap_closed(rate["mean"], chance),
-        **{name: interval([*values.values()]) for name, values in others.items() if values},
+        **{
+            name: interval([*per_task(rows, policy, _at(name, budget)).values()])
+            for name in ("mass", "recall", "objects")
+        },
     }
 
 
