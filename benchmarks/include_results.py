@@ -24,6 +24,7 @@ from pathlib import Path
 
 from engram.bench.runner import read_results
 from engram.bench.tables import paired, plus_minus
+from engram.bench.units import Row
 from engram.reproduction.verdicts import verdict
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -61,11 +62,16 @@ def _claimed(match: re.Match[str]) -> str:
 def said(name: str, policy: str, other: str) -> str:
     """Where a policy is above, below or not told apart from another, by kept rows."""
     results = read_results(ROOT / "benchmarks" / "results" / f"{name}.json")
+    return in_words(results["rows"], results["options"]["at"], policy, other)
+
+
+def in_words(rows: list[Row], at: list[int], policy: str, other: str) -> str:
+    """The same of some rows, at some budgets."""
     groups: dict[str, list[tuple[int, str]]] = {}
-    for budget in results["options"]["at"]:
-        pair = paired(results["rows"], policy, other, budget)
+    for budget in at:
+        pair = paired(rows, policy, other, budget)
         if pair["mean"] is None:
-            raise SystemExit(f"{name}.json has no tasks that both {policy} and {other} searched")
+            raise SystemExit(f"there are no tasks that both {policy} and {other} searched")
         kind = verdict(pair).removesuffix(" from").removesuffix(" against")
         groups.setdefault(kind, []).append((budget, plus_minus(pair, "+")))
     return "; ".join(

@@ -4,9 +4,11 @@
                                 [--workers N] [--as-they-are]
 
 Runs ``engram bench run`` for every table, one after the other (the same command goes on after an
-interruption), and writes ``benchmarks/results/layers-NAME.json`` and ``.md``. ``--tasks`` takes
-fewer tasks than the plan says. ``--as-they-are`` runs nothing and takes what is in the folder, of
-runs that were stopped the tasks that every policy has searched.
+interruption), and writes ``benchmarks/results/layers-NAME.json`` and ``.md``. ``--tasks A:B`` runs
+some of the tasks; those that the folder or the result file holds already are added.
+``--as-they-are`` runs nothing; of runs that were stopped the tasks that every policy has searched
+are taken. Policies that have searched the same tasks for another table (``Plan.kept``) are not run
+again. A table says of which commit its rows are.
 """
 
 from __future__ import annotations
@@ -28,11 +30,17 @@ RESULTS = Path(__file__).resolve().parent / "results"
 FOUR = "100,150,200,250"
 NOISE = "+".join(f"noise-{i}" for i in range(5))
 EVERYBODY = "random,spread,gp,greedy,diffatd,em-ptdm"
+SAME = ("suite", "settings", "data", "prior", "memories", "budget", "at", "known")
+"""Options that the rows of one table share."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """One table: what ``engram bench run`` is given; data files lie under the root."""
+    """One table: what ``engram bench run`` is given; data files lie under the root.
+
+    kept : policies that have searched these tasks in another table: what they are called here, its
+        result file, what they are called there
+    """
 
     suite: str
     data: tuple[str, ...]
@@ -41,13 +49,13 @@ class Plan:
     tasks: int
     at: str = f"50,{FOUR}"
     prior: str = "universal"
+    kept: tuple[tuple[str, str, str], ...] = ()
 
-    def arguments(self, root: Path, tasks: int | None) -> list[str]:
-        count = self.tasks if tasks is None else min(tasks, self.tasks)
+    def arguments(self, root: Path, tasks: str) -> list[str]:
         data = [part for file in self.data for part in ("--data", str(root / file))]
-        what = ["--policies", self.policies, "--prior", self.prior, "--tasks", f"0:{count}"]
-        budget = self.at.split(",")[-1]
-        return [self.suite, *data, *self.options, *what, "--budget", budget, "--at", self.at]
+        what = ["--policies", self.policies, "--prior", self.prior, "--tasks", tasks]
+        at = ["--budget", self.at.split(",")[-1], "--at", self.at, "--track", "0"]
+        return [self.suite, *data, *self.options, *what, *at]
 
 
 def _species(name: str, *files: str, **options: Any) -> Plan:
@@ -88,12 +96,18 @@ PLANS = {
         "species",
         (BIRDS,),
         (*CHICKADEE, "--effort-layer", "--noise-layers", "5"),
-        f"em-ptdm,em-ptdm[layers=effort],em-ptdm[layers={NOISE}],em-ptdm[layers=off]",
+        f"em-ptdm,em-ptdm[layers={NOISE}],em-ptdm[layers=off]",
         24,
         prior="species",
+        kept=(("em-ptdm[layers=effort]", "layers-chickadee", "em-ptdm"),),
     ),
     "balls-noise": Plan(
-        "balls", (), ("--noise-layers", "5"), "em-ptdm,em-ptdm[layers=off]", 24, "150,200,250"
+        "balls",
+        (),
+        ("--noise-layers", "5"),
+        "em-ptdm,em-ptdm[layers=off]",
+        24,
+        "150,200,250",
     ),
     "coarse": Plan(
         "overhead",
@@ -126,11 +140,66 @@ def complete(rows: list[dict[str, Any]], policies: list[str]) -> list[dict[str, 
     return [row for row in rows if row["task"] in whole]
 
 
-def keep(name: str, run: Path, command: str) -> None:
-    """Write the results of a run, rows and tables, beside the others."""
-    results = read_results(run)
+def merged(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Runs of one table, each of some tasks, as one; rows say their commit where it is another."""
+    last = runs[-1]
+    rows = {}
+    for run in runs:
+        if any(run["options"].get(key) != last["options"].get(key) for key in SAME):
+            continue
+        for row in run["rows"]:
+            commit = row.get("commit", run["commit"])
+            other = {} if commit == last["commit"] else {"commit": commit}
+            rows[row["policy"], row["task"]] = {**row, **other}
+    return {**last, "rows": [*rows.values()]}
+
+
+def runs_of(name: str, folder: Path) -> list[dict[str, Any]]:
+    """What the result file holds already, then the runs in the folder, oldest first."""
+    files = [RESULTS / f"layers-{name}.json", *folder.glob("*/results.json")]
+    there = [file for file in files if file.exists()]
+    return [read_results(file) for file in [*there[:1], *sorted(there[1:], key=_age)]]
+
+
+def _age(file: Path) -> float:
+    return file.stat().st_mtime
+
+
+def borrowed(plan: Plan, options: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows of policies that have searched the same tasks with the same memory in another table."""
+    rows = []
+    for label, file, policy in plan.kept:
+        there = read_results(RESULTS / f"{file}.json")
+        for key in ("suite", "data", "prior", "budget", "memories"):
+            if there["options"][key] != options[key]:
+                raise SystemExit(f"{file}.json: {key} is not that of this table")
+        for row in there["rows"]:
+            if row["policy"] == policy:
+                commit = row.get("commit", there["commit"])
+                rows.append({**row, "policy": label, "commit": commit})
+    return rows
+
+
+def older(rows: list[dict[str, Any]]) -> str:
+    """Which rows are of other commits, in words."""
+    groups: dict[tuple[str, str], set[int]] = {}
+    for row in rows:
+        if "commit" in row:
+            groups.setdefault((row["policy"], row["commit"]), set()).add(row["task"])
+    told = [f"{p} on {len(k)} tasks at {commit[:7]}" for (p, commit), k in groups.items()]
+    return f" Searched before: {'; '.join(told)}." if told else ""
+
+
+def keep(name: str, runs: list[dict[str, Any]], command: str) -> None:
+    """Write the results of the runs of a table, rows and tables, beside the others."""
+    results, plan = merged(runs), PLANS[name]
     options = results["options"]
-    rows = results["rows"] = complete(results["rows"], options["policies"])
+    others = [label for label, _, _ in plan.kept]
+    options["policies"] = [*plan.policies.split(","), *others]
+    own = [row for row in results["rows"] if row["policy"] not in others]
+    rows = complete([*own, *borrowed(plan, options)], options["policies"])
+    rows.sort(key=lambda row: (row["task"], options["policies"].index(row["policy"])))
+    results["rows"], options["tasks"] = rows, [0, plan.tasks]
     count = len({row["task"] for row in rows})
     if not count:
         print(f"{name}: no task was searched by every policy yet", file=sys.stderr)
@@ -138,11 +207,10 @@ def keep(name: str, run: Path, command: str) -> None:
     at = options["at"]
     summary = results["summary"] = summarise(rows, at)
     tables = [rate_table(summary, at), cost_table(summary), paired_table(summary, at)]
-    first, last = options["tasks"]
-    short = "" if count == last - first else f" of {last - first}: the run was stopped"
+    short = "" if count == plan.tasks else f" of {plan.tasks}: the run was stopped"
     source = (
         f"`{command}` at {results['commit']}, {count} tasks{short}; ± is half of the 95 % interval "
-        "over tasks."
+        f"over tasks.{older(rows)}"
     )
     seen = seen_lines(options["memories"], results.get("seen"))
     text = "\n".join([*map(markdown, tables), *(f"{line}\n" for line in seen), source, ""])
@@ -159,19 +227,22 @@ def main() -> None:
     parser.add_argument("--data-root", type=Path, required=True)
     parser.add_argument("--runs", type=Path, required=True)
     parser.add_argument("--only", default=",".join(PLANS))
-    parser.add_argument("--tasks", type=int)
+    parser.add_argument("--tasks", help="A:B, B not included")
     parser.add_argument("--workers", default="1")
     parser.add_argument("--as-they-are", action="store_true")
     args = parser.parse_args()
     for name in args.only.split(","):
-        plan, run = PLANS[name], args.runs / name
-        given = ["bench", "run", *plan.arguments(args.data_root, args.tasks)]
-        shown = shlex.join(["engram", "bench", "run", *plan.arguments(Path("DATA"), args.tasks)])
+        plan, folder = PLANS[name], args.runs / name
+        every = f"0:{plan.tasks}"
+        tasks = args.tasks or every
+        given = ["bench", "run", *plan.arguments(args.data_root, tasks)]
+        shown = shlex.join(["engram", "bench", "run", *plan.arguments(Path("DATA"), every)])
         if not args.as_they_are:
-            more = ["--workers", args.workers, "--out", str(run)]
+            more = ["--workers", args.workers, "--out", str(folder / tasks.replace(":", "-"))]
             subprocess.run([sys.executable, "-m", "engram", *given, *more], check=True)
-        if (run / "results.json").exists():
-            keep(name, run, shown)
+        runs = runs_of(name, folder)
+        if runs:
+            keep(name, runs, shown)
 
 
 if __name__ == "__main__":

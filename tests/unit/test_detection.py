@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -227,6 +228,20 @@ def test_a_detection_of_one_changes_nothing(name: str, seed: int) -> None:
     assert plain.cells == told.cells
     assert plain.terms == told.terms
     assert plain.evidence == told.evidence
+
+
+@pytest.mark.parametrize("name", [n for n in TELLING if POLICIES[n].needs_memory])
+def test_a_detection_of_one_changes_no_bit_of_a_search_with_memory(name: str) -> None:
+    where = replace(task(1.0), detection=Detection())
+    searches = [made(name, where.grid, 20, **told) for told in ({}, {"detection": 1.0})]
+    plain, told = (simulate(search, where) for search in searches)
+    assert plain.cells == told.cells
+    assert plain.evidence == told.evidence
+    assert plain.forecast == told.forecast
+    assert plain.updates == told.updates
+    states = [search.state() for search in searches]
+    assert states[0].keys() == states[1].keys()
+    assert all(torch.equal(states[0][key], states[1][key]) for key in states[0])
 
 
 def test_several_visits_of_one_cell_are_taken_one_after_the_other() -> None:

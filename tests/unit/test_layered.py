@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from engram.errors import InputError
 from engram.grid import Grid
@@ -108,6 +110,28 @@ def test_order_unit_and_sign_of_layers_change_no_suggestion(acquisition: str) ->
     plain = cells({"a": VALUES, "b": NOISE})
     assert cells({"b": NOISE, "a": VALUES}) == plain
     assert cells({"a": 5 - 0.5 * VALUES, "b": 100 * NOISE}) == plain
+
+
+LISTED = {"a": VALUES, "b": np.round(8 * NOISE), "c": np.arange(SIDE * SIDE) % 7 * 1.0}
+
+
+def suggested(values: dict[str, np.ndarray]) -> list[tuple[int, int]]:
+    return simulate(make_policy("gp", GRID, 12, layers=Layers.of(GRID, values)), TASK).cells
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    st.permutations(list(LISTED)),
+    st.lists(st.sampled_from([-40.0, -1.0, 0.125, 3.0]), min_size=3, max_size=3),
+    st.lists(st.integers(-500, 500), min_size=3, max_size=3),
+)
+def test_no_affine_change_or_order_of_layers_changes_a_suggestion(
+    order: list[str], factors: list[float], shifts: list[int]
+) -> None:
+    changed = {
+        name: a * LISTED[name] + b for name, a, b in zip(order, factors, shifts, strict=True)
+    }
+    assert suggested(changed) == suggested(LISTED)
 
 
 def test_a_belief_is_the_start_and_evidence_moves_it() -> None:

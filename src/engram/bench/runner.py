@@ -22,7 +22,7 @@ from engram.bench.provenance import commit, machine, plug_in_digest
 from engram.bench.rows import check_options, check_rows
 from engram.bench.suites import data_card, get_suite
 from engram.bench.tables import summarise
-from engram.bench.units import NOTES, Row, Unit, run_unit
+from engram.bench.units import NOTES, TRACK, Row, Unit, run_unit
 from engram.errors import InputError, shown
 from engram.memory.kinds import KINDS
 from engram.memory.library import DEFAULT_MEMORY, read_cards
@@ -48,7 +48,10 @@ MOST_UNITS = 1_000_000
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be run; two plans with equal ``options`` give the same rows."""
+    """What is to be run; two plans with equal ``options`` give the same rows.
+
+    track : measurements between two comparisons of beliefs with the truth, 0 = none
+    """
 
     suite: str
     policies: tuple[PolicyChoice, ...]
@@ -61,6 +64,7 @@ class Plan:
     settings: tuple[tuple[str, Value], ...] = ()
     data: tuple[Path, ...] = ()
     known: Known = field(default_factory=Known)
+    track: int = TRACK
 
     @classmethod
     def checked(
@@ -77,6 +81,7 @@ class Plan:
         settings: Mapping[str, Value] | None = None,
         data: Sequence[str | Path] = (),
         known: Known | None = None,
+        track: int = TRACK,
     ) -> Plan:
         """A plan from user input; every fault is named before anything runs."""
         family = get_suite(suite)
@@ -86,6 +91,8 @@ class Plan:
             raise InputError(f"tasks={first}:{end}: give A:B with 0 <= A < B (B is not included)")
         if seeds < 1:
             raise InputError(f"seeds={seeds}: give at least 1")
+        if track < 0:
+            raise InputError(f"track={track}: give 0 (never) or more measurements")
         if seeds * (end - first) > MOST_UNITS:
             raise InputError(
                 f"tasks={first}:{end}, seeds={shown(seeds)}: more than {MOST_UNITS:,} searches; "
@@ -120,6 +127,7 @@ class Plan:
             family.checked(settings or {}),
             tuple(Path(path) for path in data),
             known,
+            track,
         )
 
     def task_set(self) -> TaskSet:
@@ -141,6 +149,7 @@ class Plan:
                 self.settings,
                 data,
                 known=known,
+                track=self.track,
             )
             for task in range(*self.tasks)
             for seed in range(self.seeds)
@@ -178,6 +187,7 @@ class Plan:
             "budget": self.budget,
             "at": list(self.at),
             **({"known": self.known.options()} if self.known else {}),
+            **({"track": self.track} if self.track != TRACK else {}),
             **({"plug_ins": plug_ins} if plug_ins else {}),
         }
 

@@ -24,7 +24,7 @@ Row = dict[str, Any]
 BINS = 10
 """Bins of the calibration counts kept in every row."""
 TRACK = 10
-"""Measurements between two comparisons of beliefs with the truth."""
+"""Measurements between two comparisons of beliefs with the truth, unless told otherwise."""
 
 NOTES = {
     "sr": "queried cells that contain target, over min(budget, targets)",
@@ -66,6 +66,7 @@ class Unit:
     settings: tuple[tuple[str, Value], ...] = ()
     data: tuple[str, ...] = ()
     known: Known = field(default_factory=Known, kw_only=True)
+    track: int = field(default=TRACK, kw_only=True)
 
     @property
     def label(self) -> str:
@@ -88,7 +89,7 @@ class Unit:
         task = self.known.told(tasks.task(self.task), self.task)
         reset_peak()
         policy = self.choice.build(task, self.budget, self.seed)
-        trace = simulate(policy, task, track=TRACK, progress=report)
+        trace = simulate(policy, task, track=self.track, progress=report)
         labels = row_labels(self.choice, self.task, self.seed)
         return {**labels, **row_of(trace, self.at), "peak_rss_mb": peak_mb()}
 

@@ -62,6 +62,10 @@ def run(
     noise_layers: Annotated[
         int, typer.Option(help="Layers of random numbers that every task is told as well.")
     ] = 0,
+    track: Annotated[
+        int,
+        typer.Option(help="Compare beliefs with the truth every so many measurements; 0: never."),
+    ] = 10,
     json: Annotated[bool, typer.Option("--json", help="Print results.json.")] = False,
     *,
     settings: given.Settings,
@@ -87,6 +91,7 @@ def run(
         settings=settings,
         data=data or (),
         known=Known(tuple(layer or ()), "" if belief is None else str(belief), noise_layers),
+        track=track,
     )
     folder = common.check_folder(out or Path("runs") / suite)
     chosen = make_executor(executor, workers, address)

@@ -66,6 +66,19 @@ def test_rows_hold_what_was_promised(tmp_path: Path) -> None:
     assert [pair["budget"] for pair in results["summary"]["paired"]] == [6, 12]
 
 
+def test_searches_are_the_same_without_a_look_at_the_truth(tmp_path: Path) -> None:
+    looked, blind = (
+        run_bench(_plan(track=n), tmp_path / str(n), executor=HereExecutor()) for n in (10, 0)
+    )
+    assert "track" not in looked["options"]
+    assert blind["options"]["track"] == 0
+    assert [len(row["l2"]["t"]) for row in looked["rows"]] == [2] * 8
+    assert [row["l2"] for row in blind["rows"]] == [None] * 8
+    assert [row["hits"] for row in blind["rows"]] == [row["hits"] for row in looked["rows"]]
+    with pytest.raises(InputError, match="track=-1: give 0"):
+        _plan(track=-1)
+
+
 def test_order_of_work_does_not_matter(tmp_path: Path) -> None:
     one = run_bench(_plan(), tmp_path / "a", executor=HereExecutor())
     other = run_bench(_plan(), tmp_path / "b", executor=HereExecutor(backwards=True))
