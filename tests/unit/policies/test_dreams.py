@@ -134,7 +134,7 @@ def square_task() -> Task:
 
 @pytest.fixture
 def _early(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engram.policies.emptdm.FIRST_DREAM", 4)
+    monkeypatch.setattr("engram.policies.emptdm_settings.FIRST_DREAM", 4)
     monkeypatch.setattr(outlines, "LEAST_FINDS", 1)
     monkeypatch.setattr(outlines, "LOOSE", 100.0)
 
