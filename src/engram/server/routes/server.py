@@ -30,5 +30,6 @@ async def facts(context: TheContext) -> Any:
         "loop": {
             "wall_ms": round(1000 * context.watch.wall, 1),
             "worked_ms": round(1000 * context.watch.worked, 1),
+            "queued_ms": round(1000 * context.watch.queued, 1),
         },
     }

@@ -395,5 +395,6 @@ class ServerFacts(Given):
     workers: list[int]
     memory: dict[str, int] = Field(description="Resident bytes: server, workers.")
     loop: dict[str, float] = Field(
-        description="Longest stall of the event loop so far: wall, and processor time, in ms."
+        description="Longest stall of the event loop so far, in ms: wall, and of it queued for "
+        "a processor; worked: its own processor time at most."
     )
