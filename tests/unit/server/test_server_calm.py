@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import os
 import sys
 import threading
@@ -18,7 +19,10 @@ from server_help import Served, inline_app
 
 from engram.campaign import open_campaign
 from engram.server import live as live_module
-from engram.server import run, tidying, worker
+from engram.server import run, strict_json, tidying, worker
+from engram.server.long_answers import PIECE, pieces
+from engram.server.routing import SHORT
+from engram.server.schemas import answers
 from engram.server.settings import Settings, free_port
 from engram.server.tidying import Tidying
 from engram.server.workers import Workers
@@ -177,3 +181,60 @@ def test_a_server_is_calm_while_it_runs(furnished: tuple[Path, dict[str, str]]) 
         thread.join(20)
         sys.setswitchinterval(interval)
     assert gc.get_threshold() == before
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        {"a": {}, "b": [], "c": [[]], "d": 'ä"\n', "e": None, "f": 1.5},
+        {"rows": [[float(10 * r + c) for c in range(3)] for r in range(4)]},
+        {"long": list(range(2 * PIECE + 1)), "two": [{"x": [1]}] * (PIECE + 1)},
+        {"just": [None] * PIECE, "mixed": [1, [2]]},
+    ],
+)
+def test_a_long_answer_is_the_same_json(value: Any) -> None:
+    assert json.loads(b"".join(pieces(value))) == value
+
+
+def test_no_piece_of_a_long_answer_is_long() -> None:
+    value = {"layers": {"a": [[0.25] * 1000] * 10}, "measured": [{"cell": [1, 2]}] * 5000}
+    assert max(map(len, pieces(value))) < 20 * PIECE
+
+
+def test_long_answers_are_what_the_description_says(served: Served) -> None:
+    """They are not checked on their way out, so they are checked here, field by field."""
+    asked = served.post("crew", "/campaigns/pond/ask", {"n": 3}).json()["queries"]
+    for query in asked[:2]:
+        body = {"cell": query["cell"], "outcome": 1.0}
+        served.post("crew", "/campaigns/pond/tell", body)
+    again = {"query": asked[2]["query"], "retry": 3600.0}
+    served.post("crew", "/campaigns/pond/fail", again)
+    served.post("crew", "/campaigns/pond/ask", {"n": 1})
+    served.post("planner", "/campaigns/pond/close", {"cells": [[0, 0]]})
+    for path, model in (
+        ("cells", answers.CellsInForce),
+        ("cells?at=3", answers.CellsInForce),
+        ("history", answers.History),
+        ("beliefs", answers.Layers),
+    ):
+        found = served.get("viewer", f"/campaigns/pond/{path}")
+        assert found.status_code == 200, found.text
+        assert model.model_validate(found.json()).model_dump(mode="json") == found.json(), path
+        tag = found.headers["ETag"]
+        same = served.get("viewer", f"/campaigns/pond/{path}", headers={"If-None-Match": tag})
+        assert same.status_code == 304
+
+
+def test_a_long_body_is_read_in_a_thread(served: Served, monkeypatch: Any) -> None:
+    where = []
+
+    def noted(raw: bytes) -> Any:
+        where.append(threading.current_thread() is threading.main_thread())
+        return json.loads(raw)
+
+    monkeypatch.setattr(strict_json, "parse", noted)
+    body = {"cell": [1, 1], "outcome": 0.0, "note": "x"}
+    assert served.post("crew", "/campaigns/pond/tell", body).status_code == 200
+    served.post("crew", "/campaigns/pond/tell", {**body, "note": "x" * SHORT})
+    assert where == [True, False]
