@@ -26,7 +26,7 @@ import tempfile
 import time
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,9 +35,10 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "integration"))
+sys.path[:0] = [str(ROOT / "tests" / "integration"), str(ROOT / "benchmarks")]
 
 from postgres_server import started_server  # noqa: E402
+from server_http import BrokenError, Http  # noqa: E402
 from server_process import ServerProcess  # noqa: E402
 
 from engram import Client  # noqa: E402
@@ -45,86 +46,11 @@ from engram.bench.provenance import commit, machine  # noqa: E402
 from engram.campaign import open_campaign  # noqa: E402
 
 SIDE = 32
-PATIENCE = 3600.0
 BETWEEN = (0.5, 5.0)
 """Seconds from when the server is back to when it is killed again."""
 COMING = 5.0
 """Seconds in which the listeners come, one after the other."""
 NICE = 19
-
-
-class BrokenError(Exception):
-    """The connection ended before the answer did."""
-
-
-class Http:
-    """One connection to the server; made anew when it breaks."""
-
-    def __init__(self, port: int, token: str) -> None:
-        self._port, self._token = port, token
-        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
-
-    async def _connected(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        if self._streams is None:
-            self._streams = await asyncio.open_connection("127.0.0.1", self._port)
-        return self._streams
-
-    def close(self) -> None:
-        if self._streams is not None:
-            self._streams[1].close()
-        self._streams = None
-
-    async def begin(
-        self, method: str, path: str, body: Any = None, headers: str = ""
-    ) -> tuple[int, dict[str, str]]:
-        reader, writer = await self._connected()
-        raw = b"" if body is None else json.dumps(body).encode()
-        kind = "Content-Type: application/json\r\n" if raw else ""
-        writer.write(
-            f"{method} /api/v1{path} HTTP/1.1\r\nHost: 127.0.0.1:{self._port}\r\n"
-            f"Authorization: Bearer {self._token}\r\n{kind}{headers}"
-            f"Content-Length: {len(raw)}\r\n\r\n".encode()
-            + raw
-        )
-        line = await reader.readline()
-        if not line:
-            raise BrokenError
-        status, found = int(line.split()[1]), {}
-        while (line := await reader.readline()) not in (b"\r\n", b""):
-            name, _, value = line.decode().partition(":")
-            found[name.lower()] = value.strip()
-        return status, found
-
-    async def once(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        status, headers = await self.begin(method, path, body)
-        reader, _ = await self._connected()
-        raw = await reader.readexactly(int(headers.get("content-length", "0")))
-        return status, json.loads(raw) if raw else None
-
-    async def asked(self, method: str, path: str, body: Any = None) -> tuple[int, Any, float]:
-        """The answer, however often it takes, and the seconds of the try that was answered."""
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            began = time.monotonic()
-            try:
-                status, answer = await self.once(method, path, body)
-                return status, answer, time.monotonic() - began
-            except (OSError, BrokenError, asyncio.IncompleteReadError):
-                self.close()
-                if time.monotonic() > deadline:
-                    raise
-                await asyncio.sleep(0.2)
-
-    async def lines(self) -> AsyncIterator[bytes]:
-        """Lines of an answer that goes on, in chunks as HTTP/1.1 sends them."""
-        reader, _ = await self._connected()
-        rest = b""
-        while size := int((await reader.readline()) or b"0", 16):
-            rest += await reader.readexactly(size)
-            await reader.readline()
-            *whole, rest = rest.split(b"\n")
-            for line in whole:
-                yield line
 
 
 @dataclass
@@ -153,6 +79,7 @@ class Load:
     tally: Tally = field(default_factory=Tally)
     quiet: asyncio.Event = field(default_factory=asyncio.Event)
     last: dict[str, int] = field(default_factory=dict)
+    began: float = 0.0
     lasted: float = 0.0
     cores: str = ""
     starter: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
@@ -250,7 +177,7 @@ class Load:
         os.nice(NICE)
 
     async def run(self, crews: int, listeners: int, kills: int) -> dict[str, Any]:
-        began = time.monotonic()
+        self.began = time.monotonic()
         ticks = cores_so_far()
         listening = [asyncio.create_task(self.listener(i)) for i in range(listeners)]
         working = [asyncio.create_task(self.killer(kills))] if kills else []
@@ -258,7 +185,7 @@ class Load:
         working += [asyncio.create_task(self.watcher(i)) for i in range(len(self.uids))]
         peak = asyncio.create_task(self.facts())
         await asyncio.gather(*working)
-        self.lasted = time.monotonic() - began
+        self.lasted = time.monotonic() - self.began
         self.cores = shares(ticks, cores_so_far())
         owner = Http(self.server.port, self.server.token)
         for uid in self.uids:
@@ -275,6 +202,7 @@ class Load:
         return self.seen
 
     seen: dict[str, Any] = field(default_factory=dict)
+    stall: dict[str, float] = field(default_factory=dict)
 
     async def facts(self) -> None:
         """What the server says of itself: the largest of everything."""
@@ -282,17 +210,18 @@ class Load:
         while True:
             with contextlib.suppress(Exception):
                 _, answer, _ = await http.asked("GET", "/server")
-                late = answer["loop"]["wall_ms"] > self.seen.get("loop wall ms", -1.0)
+                loop = answer["loop"]
+                if loop["wall_ms"] > self.seen.get("loop wall ms", -1.0):
+                    self.stall = {name: loop[f"{name}_ms"] for name in ("queued", "stolen")}
+                    self.stall["after"] = time.monotonic() - self.began
                 now = {
                     "server MB": answer["memory"]["server"] / 1e6,
                     "workers MB": answer["memory"]["workers"] / 1e6,
-                    "loop wall ms": answer["loop"]["wall_ms"],
-                    "of it queued ms": self.seen.get("of it queued ms", 0.0),
-                    "loop worked ms": answer["loop"]["worked_ms"],
+                    "loop wall ms": loop["wall_ms"],
+                    "without stolen ms": loop["ours_ms"],
+                    "loop worked ms": loop["worked_ms"],
                 }
                 self.seen = {n: max(v, self.seen.get(n, 0.0)) for n, v in now.items()}
-                if late:
-                    self.seen["of it queued ms"] = answer["loop"]["queued_ms"]
             await asyncio.sleep(2.0)
 
 
@@ -398,6 +327,10 @@ def report(args: argparse.Namespace, found: dict[str, int], load: Load) -> str:
         "| " + " | ".join(load.seen) + " |",
         "| " + " | ".join(["---:"] * len(load.seen)) + " |",
         "| " + " | ".join(f"{v:.0f}" for v in load.seen.values()) + " |",
+        "",
+        f"The longest stall by the wall was seen {load.stall['after']:.0f} s into the load; in it "
+        f"the loop was ready for {load.stall['queued']:.0f} ms and had no processor, and another "
+        f"virtual machine had a core for {load.stall['stolen']:.0f} ms.",
         "",
         f"The load generator ran at nice {NICE}, for it stands for other machines; server and "
         "database had the usual priority, computing processes the lower one they give themselves. "

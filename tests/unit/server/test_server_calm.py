@@ -19,7 +19,7 @@ from server_help import Served, inline_app
 
 from engram.campaign import open_campaign
 from engram.server import live as live_module
-from engram.server import run, strict_json, tidying, worker
+from engram.server import loop_watch, run, strict_json, tidying, worker
 from engram.server.long_answers import PIECE, pieces
 from engram.server.routing import SHORT
 from engram.server.schemas import answers
@@ -238,3 +238,34 @@ def test_a_long_body_is_read_in_a_thread(served: Served, monkeypatch: Any) -> No
     assert served.post("crew", "/campaigns/pond/tell", body).status_code == 200
     served.post("crew", "/campaigns/pond/tell", {**body, "note": "x" * SHORT})
     assert where == [True, False]
+
+
+def test_a_late_tick_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Late by the wall, of that queued and stolen, and the latest that nothing was stolen from."""
+    taken = iter([[0.0, 0.0], [0.01, 0.3], [0.3, 0.3], [0.3, 0.3]])
+    monkeypatch.setattr(loop_watch, "_stolen", lambda: next(taken, [0.3, 0.3]))
+    waited = iter([1.0, 1.2])
+    monkeypatch.setattr(loop_watch, "_queued", lambda: next(waited, 1.2))
+
+    async def watched() -> dict[str, float]:
+        watch = loop_watch.LoopWatch()
+        task = asyncio.create_task(watch.run())
+        for late in (0.4, 0.2):  # of the first, 0.3 s were taken by another machine
+            await asyncio.sleep(0)
+            time.sleep(late)
+            await asyncio.sleep(2 * loop_watch.TICK)
+        task.cancel()
+        return watch.to_dict()
+
+    found = asyncio.run(watched())
+    assert 370 <= found["wall_ms"] < 800
+    assert found["stolen_ms"] == 300.0
+    assert found["queued_ms"] == 200.0
+    assert 150 <= found["ours_ms"] < found["wall_ms"] - 50
+    assert found["worked_ms"] < 150
+
+
+@pytest.mark.skipif(not Path("/proc/thread-self/schedstat").exists(), reason="not on this system")
+def test_what_the_system_says_of_threads_and_cores_is_read() -> None:
+    assert loop_watch._queued() > 0.0
+    assert len(loop_watch._stolen()) == os.cpu_count()
