@@ -44,6 +44,19 @@ def test_a_process_that_computes_stands_back(furnished: tuple[Path, dict[str, st
     assert asyncio.run(priority()) == min(19, own + worker.NICE)
 
 
+def test_processes_are_started_before_anybody_asks(served: Served, tmp_path: Path) -> None:
+    assert served.context.workers.begun  # type: ignore[attr-defined]
+
+    async def started() -> int:
+        workers = Workers(str(tmp_path / "campaigns.db"), 2)
+        await workers.begin()
+        found = len(workers.pids())
+        await workers.stop()
+        return found
+
+    assert asyncio.run(started()) == 2
+
+
 def test_a_crowd_is_woken_in_many_turns_of_the_loop(served: Served) -> None:
     async def turns() -> int:
         row = await served.context.desk.row("pond")
