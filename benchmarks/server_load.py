@@ -8,6 +8,9 @@ takes little of the machine it shares with the server. An answer that does not c
 again with the same key. At the end the log is read: every acknowledged tell has to be there once,
 every listener has to have seen every event in order. With --kills the server is killed that many
 times and started again each time, and the load lasts until that is done.
+
+The generator stands for 250 other machines, so it runs at the lowest priority (nice 19): server,
+computing processes and database go first. What it says of seconds includes its own waiting.
 """
 
 from __future__ import annotations
@@ -16,13 +19,15 @@ import argparse
 import asyncio
 import contextlib
 import json
+import os
 import random
 import sys
 import tempfile
 import time
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,9 +35,10 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "integration"))
+sys.path[:0] = [str(ROOT / "tests" / "integration"), str(ROOT / "benchmarks")]
 
 from postgres_server import started_server  # noqa: E402
+from server_http import BrokenError, Http  # noqa: E402
 from server_process import ServerProcess  # noqa: E402
 
 from engram import Client  # noqa: E402
@@ -40,85 +46,11 @@ from engram.bench.provenance import commit, machine  # noqa: E402
 from engram.campaign import open_campaign  # noqa: E402
 
 SIDE = 32
-PATIENCE = 3600.0
 BETWEEN = (0.5, 5.0)
 """Seconds from when the server is back to when it is killed again."""
 COMING = 5.0
 """Seconds in which the listeners come, one after the other."""
-
-
-class BrokenError(Exception):
-    """The connection ended before the answer did."""
-
-
-class Http:
-    """One connection to the server; made anew when it breaks."""
-
-    def __init__(self, port: int, token: str) -> None:
-        self._port, self._token = port, token
-        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
-
-    async def _connected(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        if self._streams is None:
-            self._streams = await asyncio.open_connection("127.0.0.1", self._port)
-        return self._streams
-
-    def close(self) -> None:
-        if self._streams is not None:
-            self._streams[1].close()
-        self._streams = None
-
-    async def begin(
-        self, method: str, path: str, body: Any = None, headers: str = ""
-    ) -> tuple[int, dict[str, str]]:
-        reader, writer = await self._connected()
-        raw = b"" if body is None else json.dumps(body).encode()
-        kind = "Content-Type: application/json\r\n" if raw else ""
-        writer.write(
-            f"{method} /api/v1{path} HTTP/1.1\r\nHost: 127.0.0.1:{self._port}\r\n"
-            f"Authorization: Bearer {self._token}\r\n{kind}{headers}"
-            f"Content-Length: {len(raw)}\r\n\r\n".encode()
-            + raw
-        )
-        line = await reader.readline()
-        if not line:
-            raise BrokenError
-        status, found = int(line.split()[1]), {}
-        while (line := await reader.readline()) not in (b"\r\n", b""):
-            name, _, value = line.decode().partition(":")
-            found[name.lower()] = value.strip()
-        return status, found
-
-    async def once(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        status, headers = await self.begin(method, path, body)
-        reader, _ = await self._connected()
-        raw = await reader.readexactly(int(headers.get("content-length", "0")))
-        return status, json.loads(raw) if raw else None
-
-    async def asked(self, method: str, path: str, body: Any = None) -> tuple[int, Any, float]:
-        """The answer, however often it takes, and the seconds of the try that was answered."""
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            began = time.monotonic()
-            try:
-                status, answer = await self.once(method, path, body)
-                return status, answer, time.monotonic() - began
-            except (OSError, BrokenError, asyncio.IncompleteReadError):
-                self.close()
-                if time.monotonic() > deadline:
-                    raise
-                await asyncio.sleep(0.2)
-
-    async def lines(self) -> AsyncIterator[bytes]:
-        """Lines of an answer that goes on, in chunks as HTTP/1.1 sends them."""
-        reader, _ = await self._connected()
-        rest = b""
-        while size := int((await reader.readline()) or b"0", 16):
-            rest += await reader.readexactly(size)
-            await reader.readline()
-            *whole, rest = rest.split(b"\n")
-            for line in whole:
-                yield line
+NICE = 19
 
 
 @dataclass
@@ -147,7 +79,11 @@ class Load:
     tally: Tally = field(default_factory=Tally)
     quiet: asyncio.Event = field(default_factory=asyncio.Event)
     last: dict[str, int] = field(default_factory=dict)
+    began: float = 0.0
     lasted: float = 0.0
+    cores: str = ""
+    starter: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
+    """A thread of the usual priority, which processes it starts inherit (on Linux)."""
 
     async def crew(self, number: int) -> None:
         """Ask, measure, tell, again and again."""
@@ -232,18 +168,25 @@ class Load:
             await asyncio.sleep(random.uniform(*BETWEEN))
             self.server.kill()
             self.tally.kills += 1
-            await asyncio.to_thread(self.server.start)
+            await asyncio.get_running_loop().run_in_executor(self.starter, self.server.start)
         self.until = max(enough, time.monotonic() + BETWEEN[1])
 
+    def stand_back(self) -> None:
+        """Let everybody else on the machine go first; servers are still started as they were."""
+        self.starter.submit(int).result()  # its thread is there before this one stands back
+        os.nice(NICE)
+
     async def run(self, crews: int, listeners: int, kills: int) -> dict[str, Any]:
-        began = time.monotonic()
+        self.began = time.monotonic()
+        ticks = cores_so_far()
         listening = [asyncio.create_task(self.listener(i)) for i in range(listeners)]
         working = [asyncio.create_task(self.killer(kills))] if kills else []
         working += [asyncio.create_task(self.crew(i)) for i in range(crews)]
         working += [asyncio.create_task(self.watcher(i)) for i in range(len(self.uids))]
         peak = asyncio.create_task(self.facts())
         await asyncio.gather(*working)
-        self.lasted = time.monotonic() - began
+        self.lasted = time.monotonic() - self.began
+        self.cores = shares(ticks, cores_so_far())
         owner = Http(self.server.port, self.server.token)
         for uid in self.uids:
             _, answer, _ = await owner.asked("GET", f"/campaigns/{uid}")
@@ -259,6 +202,7 @@ class Load:
         return self.seen
 
     seen: dict[str, Any] = field(default_factory=dict)
+    stall: dict[str, float] = field(default_factory=dict)
 
     async def facts(self) -> None:
         """What the server says of itself: the largest of everything."""
@@ -266,14 +210,44 @@ class Load:
         while True:
             with contextlib.suppress(Exception):
                 _, answer, _ = await http.asked("GET", "/server")
+                loop = answer["loop"]
+                if loop["wall_ms"] > self.seen.get("loop wall ms", -1.0):
+                    self.stall = {name: loop[f"{name}_ms"] for name in ("queued", "stolen")}
+                    self.stall["after"] = time.monotonic() - self.began
                 now = {
                     "server MB": answer["memory"]["server"] / 1e6,
                     "workers MB": answer["memory"]["workers"] / 1e6,
-                    "loop wall ms": answer["loop"]["wall_ms"],
-                    "loop worked ms": answer["loop"]["worked_ms"],
+                    "loop wall ms": loop["wall_ms"],
+                    "without stolen ms": loop["ours_ms"],
+                    "loop worked ms": loop["worked_ms"],
                 }
                 self.seen = {n: max(v, self.seen.get(n, 0.0)) for n, v in now.items()}
             await asyncio.sleep(2.0)
+
+
+def shares(before: list[int], after: list[int]) -> str:
+    """What the cores did between two readings of /proc/stat, in words."""
+    user, nice, system, idle, wait, irq, soft, stolen = (
+        b - a for a, b in zip(before[:8], after[:8], strict=True)
+    )
+    whole = max(1, user + nice + system + idle + wait + irq + soft + stolen)
+    parts = {
+        "at the usual priority": user,
+        "at a lower one": nice,
+        "the system": system + irq + soft,
+        "idle": idle + wait,
+        "taken by other virtual machines": stolen,
+    }
+    return ", ".join(f"{name} {100 * part / whole:.0f} %" for name, part in parts.items())
+
+
+def cores_so_far() -> list[int]:
+    """Ticks of all cores since the start of the machine, by what they did; zeros if not known."""
+    try:
+        first = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0]
+    except OSError:
+        return [0] * 8
+    return [int(part) for part in first.split()[1:]]
 
 
 @contextlib.contextmanager
@@ -354,6 +328,14 @@ def report(args: argparse.Namespace, found: dict[str, int], load: Load) -> str:
         "| " + " | ".join(["---:"] * len(load.seen)) + " |",
         "| " + " | ".join(f"{v:.0f}" for v in load.seen.values()) + " |",
         "",
+        f"The longest stall by the wall was seen {load.stall['after']:.0f} s into the load; in it "
+        f"the loop was ready for {load.stall['queued']:.0f} ms and had no processor, and another "
+        f"virtual machine had a core for {load.stall['stolen']:.0f} ms.",
+        "",
+        f"The load generator ran at nice {NICE}, for it stands for other machines; server and "
+        "database had the usual priority, computing processes the lower one they give themselves. "
+        f"The cores meanwhile: {load.cores}.",
+        "",
         *([f"{args.beside}", ""] if args.beside else []),
         f"<!-- {json.dumps({'commit': commit(), **machine()})} -->",
     ]
@@ -378,6 +360,7 @@ def main() -> None:
     with database(args.db) as db, ServerProcess(db) as server:
         tokens, uids = prepare(server, args)
         load = Load(server, tokens, uids, time.monotonic() + args.seconds, args.pace)
+        load.stand_back()
         asyncio.run(load.run(args.crews, args.listeners, args.kills))
         server.stop()
         found = check(db, load.tally, uids, args.campaigns)

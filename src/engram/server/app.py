@@ -37,6 +37,7 @@ def create_app(settings: Settings, workers: Workers | None = None) -> FastAPI:
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
         await _try_out(app)
+        await context.workers.begin()
         tasks = [asyncio.create_task(context.watch.run())]
         tasks.append(asyncio.create_task(context.warm()))
         try:

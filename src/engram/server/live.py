@@ -89,7 +89,7 @@ class _Channel:
     async def _look(self) -> None:
         storage = self._desk.storage
         try:
-            new = await self._desk.run(storage.events, self._row, self.seq, self.hash)
+            new, numbered = await self._desk.run(self._news)
         except StaleError:  # another log was put in its place: everybody starts anew
             self._row = await self._desk.run(storage.campaign, self._row.name)
             self.kept = []
@@ -98,9 +98,18 @@ class _Channel:
             await self.wake()
             return
         if new:
-            self.kept = [*self.kept, *map(_numbered, new)][-KEPT:]
+            self.kept = [*self.kept, *numbered][-KEPT:]
             self.seq, self.hash = new[-1].seq, new[-1].hash
             await self.wake()
+
+    def _news(self) -> tuple[list[Event], list[tuple[int, bytes]]]:
+        """What is new, and the same as bytes: made in a thread, for it may be long."""
+        new = self._desk.storage.events(self._row, self.seq, self.hash)
+        return new, [_numbered(event) for event in new]
+
+    def _page(self, after: int) -> list[tuple[int, bytes]]:
+        """Older events as bytes, from the log."""
+        return [_numbered(e) for e in self._desk.storage.page(self._row, after, BATCH)]
 
     async def wake(self) -> None:
         """Tell everybody that there is news, a few at a time: others want their turn as well."""
@@ -122,9 +131,7 @@ class _Channel:
                 first = after + 1 - self.kept[0][0]
                 found = self.kept[first : first + BATCH]
             else:
-                storage = self._desk.storage
-                page = await self._desk.run(storage.page, self._row, after, BATCH)
-                found = [_numbered(event) for event in page]
+                found = await self._desk.run(self._page, after)
             last = found[-1][0] if found else after
             joined[after] = b"".join(part for _, part in found), last
             return joined[after]

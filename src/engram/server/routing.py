@@ -21,6 +21,8 @@ def may_fail(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 COMMON = may_fail(400, 401, 403, 404, 405, 408, 409, 412, 413, 415, 422, 429, 500, 503)
 """What any route may answer with when it does not do what was asked."""
+SHORT = 10_000
+"""Bytes of a body that is read on the event loop; a longer one is read in a thread."""
 
 
 class StrictRequest(Request):
@@ -44,7 +46,10 @@ class StrictRoute(APIRoute):
             strict = StrictRequest(request.scope, request.receive)
             raw = await strict.body()
             if self.body_field is not None and self._takes_json(strict) and raw:
-                strict.parsed = strict_json.parse(raw)
+                if len(raw) <= SHORT:
+                    strict.parsed = strict_json.parse(raw)
+                else:
+                    strict.parsed = await request.app.state.desk.run(strict_json.parse, raw)
             try:
                 return await handle(strict)
             finally:

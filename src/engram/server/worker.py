@@ -17,6 +17,8 @@ from engram.server import frames
 
 WARM = 12
 """Campaigns whose policies are kept in memory."""
+NICE = 5
+"""How far this process stands back behind the server, whose event loop everybody waits for."""
 
 
 class Worker:
@@ -99,7 +101,14 @@ def serve(jobs: BinaryIO, answers: BinaryIO) -> None:
     worker.close()
 
 
+def stand_back() -> None:
+    """Let the server go first wherever both want the processor; not on every system."""
+    if hasattr(os, "nice"):
+        os.nice(NICE)
+
+
 def main() -> None:
+    stand_back()
     from engram._threads import set_threads
 
     set_threads(1)

@@ -26,6 +26,7 @@ class InlineWorkers(Workers):
         self._worker = Worker(db)
         self._turn = asyncio.Lock()
         self.jobs: list[str] = []
+        self.begun = False
 
     async def do(
         self, what: str, name: str, uid: str, slow: bool = False, blob: bytes = b"", **args: Any
@@ -42,6 +43,9 @@ class InlineWorkers(Workers):
         if "error" in message:
             raise RelayedError(message["error"], message.get("kind", "failed"))
         return message["answer"], out
+
+    async def begin(self) -> None:
+        self.begun = True
 
     async def start(self, rows: Any) -> None:
         pass

@@ -16,6 +16,7 @@ from engram.errors import EngramError, InputError
 from engram.server.access import TheCaller, TheVisit, needs
 from engram.server.context import Context, IfNoneMatch, TheContext, not_modified
 from engram.server.desk import Moment, moment_of
+from engram.server.long_answers import long_answer
 from engram.server.people import Caller
 from engram.server.roles import EVERYWHERE
 from engram.server.routing import router
@@ -147,10 +148,9 @@ At = Annotated[
 async def cells(
     visit: TheVisit,
     context: TheContext,
-    response: Response,
     at: At = None,
     if_none_match: IfNoneMatch = None,
-) -> Any:
+) -> Response:
     """What is in force: measurements, what is out and with whom, what waits, what is closed."""
 
     def look(campaign: Campaign) -> tuple[Moment, dict[str, Any]]:
@@ -158,8 +158,9 @@ async def cells(
 
     moment, found = await context.desk.at(visit.row.name, look)
     etag = moment.etag if at is None else f'"{found["head"]}"'
-    response.headers["ETag"] = etag
-    return not_modified(if_none_match, etag) or found
+    if same := not_modified(if_none_match, etag):
+        return same
+    return await long_answer(context.desk, lambda: found, etag)
 
 
 def _cells(campaign: Campaign, seq: int | None) -> dict[str, Any]:

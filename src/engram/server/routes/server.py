@@ -27,8 +27,5 @@ async def facts(context: TheContext) -> Any:
         "computed": context.workers.computed,
         "workers": pids,
         "memory": {"server": resident(), "workers": sum(resident(pid) for pid in pids)},
-        "loop": {
-            "wall_ms": round(1000 * context.watch.wall, 1),
-            "worked_ms": round(1000 * context.watch.worked, 1),
-        },
+        "loop": context.watch.to_dict(),
     }

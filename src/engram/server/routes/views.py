@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from engram.errors import InputError, NotFoundError
 from engram.server.access import TheVisit, Visit, needs
 from engram.server.context import Context, IfNoneMatch, TheContext, not_modified
 from engram.server.desk import Moment
+from engram.server.long_answers import long_answer
 from engram.server.pictures import TILE, coloured, tile
 from engram.server.problems import ProblemError
 from engram.server.routes.campaigns import At
@@ -118,25 +120,23 @@ async def picture(visit: TheVisit, context: TheContext, query: Number) -> Respon
 async def history(
     visit: TheVisit,
     context: TheContext,
-    response: Response,
     after: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
     limit: Annotated[int, Query(ge=1, le=5000)] = PAGE,
     if_none_match: IfNoneMatch = None,
-) -> Any:
+) -> Response:
     """The events of the log behind a number."""
     moment = await context.desk.moment(visit.row.name)
     etag = f'"{moment.hash}"'
     if same := not_modified(if_none_match, etag):
         return same
 
-    def look() -> list[dict[str, Any]]:
+    def look() -> dict[str, Any]:
         page = context.desk.storage.page(visit.row, after, limit)
-        return [line_of(event).to_dict() for event in page]
+        lines = [{"via": "", **line_of(event).to_dict()} for event in page]
+        more = bool(lines) and lines[-1]["seq"] < moment.seq
+        return {"events": lines, "more": more, "head": moment.hash}
 
-    lines = await context.desk.run(look)
-    response.headers["ETag"] = etag
-    more = bool(lines) and lines[-1]["seq"] < moment.seq
-    return {"events": lines, "more": more, "head": moment.hash}
+    return await long_answer(context.desk, look, etag)
 
 
 @views.get(
@@ -225,13 +225,12 @@ async def _beliefs(
 async def beliefs(
     visit: TheVisit,
     context: TheContext,
-    response: Response,
     at: At = None,
     layers: Annotated[
         str | None, Query(max_length=500, description="Names with commas; default: all.")
     ] = None,
     if_none_match: IfNoneMatch = None,
-) -> Any:
+) -> Response:
     """Maps of all cells: chance of target, doubt, expected content, the terms of the score."""
     names = None if layers is None else layers.split(",")
     facts, tables = await _beliefs(context, visit, at, names is None or not set(names) <= DECIDED)
@@ -242,18 +241,17 @@ async def beliefs(
 
     def rows() -> dict[str, Any]:
         found = {name: tables[facts["layers"].index(name)] for name in wanted}
-        return {name: _numbers(table) for name, table in found.items()}
+        return {
+            "seq": facts["seq"],
+            "head": facts["hash"],
+            "rows": facts["shape"][0],
+            "cols": facts["shape"][1],
+            "rule": facts["rule"],
+            "alpha": facts["alpha"],
+            "layers": {name: _numbers(table) for name, table in found.items()},
+        }
 
-    response.headers["ETag"] = etag
-    return {
-        "seq": facts["seq"],
-        "head": facts["hash"],
-        "rows": facts["shape"][0],
-        "cols": facts["shape"][1],
-        "rule": facts["rule"],
-        "alpha": facts["alpha"],
-        "layers": await context.desk.run(rows),
-    }
+    return await long_answer(context.desk, rows, etag)
 
 
 def _known(facts: dict[str, Any], layer: str) -> str:
@@ -272,10 +270,9 @@ async def _believed(
 
 def _numbers(table: Any) -> list[list[float | None]]:
     rows = table.astype(np.float64).round(7)
-    if np.isfinite(rows).all():
-        plain: list[list[float | None]] = rows.tolist()
-        return plain
-    return [[v if np.isfinite(v) else None for v in row] for row in rows.tolist()]
+    whole = bool(np.isfinite(rows).all())
+    found = (row.tolist() for row in rows)  # a row at a time: others want their turn as well
+    return [row if whole else [v if isfinite(v) else None for v in row] for row in found]
 
 
 PNG: dict[int | str, dict[str, Any]] = {

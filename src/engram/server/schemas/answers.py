@@ -405,5 +405,7 @@ class ServerFacts(Given):
     workers: list[int]
     memory: dict[str, int] = Field(description="Resident bytes: server, workers.")
     loop: dict[str, float] = Field(
-        description="Longest stall of the event loop so far: wall, and processor time, in ms."
+        description="Longest stall of the event loop so far, in ms: wall; queued for a processor "
+        "and stolen by other virtual machines meanwhile; ours: the longest without what was "
+        "stolen; worked: its own processor time at most."
     )
