@@ -57,9 +57,7 @@ class Case:
 CASES = {
     "balls-96": Case("balls", {"size": 96}, 1000, "balls of 96 x 96 cells"),
     "balls-128": Case("balls", {"size": 128}, 1500, "balls of 128 x 128 cells"),
-    "mosaics": Case(
-        "overhead", {"mosaic": 3}, 1000, "mosaics of 3 x 3 overhead tiles, 96 x 96 cells"
-    ),
+    "mosaics": Case("overhead", {"mosaic": 3}, 1000, "mosaics of 3 x 3 overhead tiles (96 x 96)"),
     **{
         f"species-{name.split()[1]}": Case(
             "species",
