@@ -179,6 +179,7 @@ def main() -> None:
         return
     path = args.out.with_suffix(".json")
     rows = json.loads(path.read_text())["rows"] if path.exists() else []
+    rows = [row for row in rows if "make" in row]  # those of another format are made again
     for name in args.policies.split(","):
         for count in counts:
             for size in sizes:
