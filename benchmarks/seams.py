@@ -138,9 +138,10 @@ def write(out: Path, rows: list[dict[str, Any]]) -> None:
     made = ", ".join(sorted({row["commit"] for row in rows}))
     size, told = rows[0]["size"], rows[0]["told"]
     text = "\n".join(lines) + (
-        f"\n\nAreas of {size} x {size} cells, {told} measurements told. SR: share of target among as "
-        "many further cells, the most likely ones; ± is half of the 95 % interval over areas. Seam: "
-        f"1 = as smooth at the ends of windows as elsewhere (`benchmarks/seams.py` at {made}).\n"
+        f"\n\nAreas of {size} x {size} cells, {told} measurements told. SR: share of target among "
+        "as many further cells, the most likely ones; ± is half of the 95 % interval over areas. "
+        "Seam: 1 = as smooth at the ends of windows as elsewhere (`benchmarks/seams.py` at "
+        f"{made}).\n"
     )
     facts = {"machine": machine(), "rows": rows}
     files = {out.with_suffix(".json"): json.dumps(facts, indent=1) + "\n"}
