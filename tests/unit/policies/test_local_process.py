@@ -267,11 +267,13 @@ def _same(ours: list[Any], theirs: list[Any]) -> None:
 
 
 def test_what_was_computed_under_other_terms_is_not_gone_on_from() -> None:
+    grid = Grid(200, 180)
     cells = cluster(30)
-    more = [*cells, *cluster(20, (60, 60))]
+    more = [*cells, *cluster(20, (150, 150))]
     assert due(len(more)) > due(len(cells))
-    first, again = process(), process()
-    first.belief(told(cells))
-    again.restore(told(more), first.state())
-    _same(_parts(again.belief(told(more))), _parts(process().belief(told(more))))
+    first, again = process(grid), process(grid)
+    first.belief(told(cells, grid))
+    again.restore(told(more, grid), first.state())
+    fresh = process(grid)
+    _same(_parts(again.belief(told(more, grid))), _parts(fresh.belief(told(more, grid))))
     assert process().state() == {}
