@@ -8,7 +8,8 @@ then ``taken`` measurements told at once, the answer after them, and ``answers``
 measure, observe. Four in five measurements are cells of balls and next to them, ball after ball as
 a search finds them; one in five are spread over the area. Seconds are those of the processor, one
 thread, so that other work on the machine does not count. 32 x 32 cells cannot take 2,000
-measurements: their case has 900.
+measurements: their case has 901. Rows that are in the results already are kept, those of the same
+case replaced: a table can be made in several runs, and each row says at which commit it was made.
 """
 
 from __future__ import annotations
@@ -115,6 +116,8 @@ def case(name: str, size: int, taken: int, answers: int) -> dict[str, Any]:
         "worst": max(each),
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "each": each,
+        "answers": answers,
+        "commit": commit(),
     }
 
 
@@ -137,6 +140,30 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def case_of(row: dict[str, Any]) -> tuple[str, bool, int]:
+    """Policy, whether many were taken, size: the order of the table."""
+    return row["policy"], row["taken"] > TAKEN[0], row["size"]
+
+
+def added(rows: list[dict[str, Any]], new: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows with a new one, in the place of an older one of its case."""
+    return sorted([*(r for r in rows if case_of(r) != case_of(new)), new], key=case_of)
+
+
+def write(out: Path, rows: list[dict[str, Any]]) -> None:
+    """Figures and table."""
+    made = ", ".join(sorted({row["commit"] for row in rows}))
+    answers = " or ".join(sorted({str(row["answers"]) for row in rows}))
+    text = (
+        f"{table(rows)}\n\nSeconds of one core, one thread, {answers} answers each; cases that are "
+        f"not in the table were not run (`benchmarks/scale.py` at {made}).\n"
+    )
+    out.parent.mkdir(parents=True, exist_ok=True)
+    facts = {"machine": machine(), "rows": rows}
+    files = {out.with_suffix(".json"): json.dumps(facts, indent=1) + "\n"}
+    write_files({**files, out.with_suffix(".md"): text})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
@@ -150,7 +177,9 @@ def main() -> None:
     if args.one:
         print(json.dumps(case(args.policies, sizes[0], counts[0], args.answers)))
         return
-    rows = []
+    path = args.out.with_suffix(".json")
+    rows = json.loads(path.read_text())["rows"] if path.exists() else []
+    rows = [row for row in rows if "make" in row]  # those of another format are made again
     for name in args.policies.split(","):
         for count in counts:
             for size in sizes:
@@ -158,16 +187,9 @@ def main() -> None:
                 command += ["--sizes", str(size), "--taken", str(count)]
                 command += ["--answers", str(args.answers)]
                 found = subprocess.run(command, capture_output=True, text=True, check=True)
-                rows.append(json.loads(found.stdout.splitlines()[-1]))
-                print(table(rows[-1:]).splitlines()[-1], flush=True)
-    facts = {"commit": commit(), "machine": machine(), "answers": args.answers, "rows": rows}
-    text = (
-        f"{table(rows)}\n\nSeconds of one core, one thread, {args.answers} answers each "
-        f"(`benchmarks/scale.py` at {facts['commit']}).\n"
-    )
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    files = {args.out.with_suffix(".json"): json.dumps(facts, indent=1) + "\n"}
-    write_files({**files, args.out.with_suffix(".md"): text})
+                rows = added(rows, json.loads(found.stdout.splitlines()[-1]))
+                write(args.out, rows)
+    print(table(rows))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@ Areas are crossed by a line or a front, whose course no single window sees. em-p
 measurements (half of them on the structure, half spread) with windows and without, and both
 beliefs are compared with the truth on the cells that were not measured. A seam is measured by
 second differences of probability and content along rows: their mean over cells at the ends of
-windows, in proportion to that over all others.
+windows, in proportion to that over all others. Areas that are in the results already are kept, so
+that more of them can be added later.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from engram import Grid, Observation, load_memory, make_policy
 from engram._threads import set_threads
 from engram._writing import write_files
 from engram.bench.provenance import commit, machine
+from engram.bench.tables import interval
 from engram.policies.emptdm import EmPtdm
 from engram.policies.spread import spread_order
 
@@ -86,15 +88,20 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/seams"))
     args = parser.parse_args()
     set_threads(1)
-    rows: list[dict[str, Any]] = []
-    for kind in KINDS:
-        for number in range(args.tasks):
+    path = args.out.with_suffix(".json")
+    rows: list[dict[str, Any]] = json.loads(path.read_text())["rows"] if path.exists() else []
+    rows = [row for row in rows if (row.get("size"), row["told"]) == (args.size, args.told)]
+    for number in range(args.tasks):
+        for kind in KINDS:
+            if any((row["kind"], row["task"]) == (kind, number) for row in rows):
+                continue
             truth, grid = structure(kind, args.size, number), Grid(args.size, args.size)
             seen = told(truth, grid, args.told, number)
             free = np.ones(truth.shape, bool)
             for item in seen:
                 free[item.cell] = False
-            row: dict[str, Any] = {"kind": kind, "task": number, "told": len(seen)}
+            row: dict[str, Any] = {"kind": kind, "task": number, "told": args.told}
+            row |= {"size": args.size, "commit": commit()}
             for name, windows in (("windows", True), ("whole", False)):
                 began = time.process_time()
                 policy, chance, content = believed(grid, seen, windows)
@@ -109,23 +116,34 @@ def main() -> None:
             print(
                 {k: round(v, 3) if isinstance(v, float) else v for k, v in row.items()}, flush=True
             )
-    facts = {"commit": commit(), "machine": machine(), "size": args.size, "rows": rows}
+            write(args.out, rows)
+
+
+def write(out: Path, rows: list[dict[str, Any]]) -> None:
+    """Figures and table."""
     names = ("windows SR", "whole SR", "windows brier", "whole brier")
     names += ("seam of probability", "seam of content")
     lines = [
-        "| structure | " + " | ".join(names) + " |",
-        "| --- |" + " ---: |" * len(names),
+        "| structure | areas | " + " | ".join(names) + " | windows - whole, SR |",
+        "| --- | ---: |" + " ---: |" * (len(names) + 1),
     ]
-    for kind in KINDS:
-        means = [float(np.mean([r[n] for r in rows if r["kind"] == kind])) for n in names]
-        lines.append(f"| {kind} | " + " | ".join(f"{v:.3f}" for v in means) + " |")
+    for kind in (*KINDS, "both"):
+        own = [r for r in rows if kind in (r["kind"], "both")]
+        if own:
+            means = [float(np.mean([r[n] for r in own])) for n in names]
+            found = interval([r["windows SR"] - r["whole SR"] for r in own])
+            half = "" if found["ci95"] is None else f" ± {found['ci95'][1] - found['mean']:.3f}"
+            cells = [kind, str(len(own)), *(f"{v:.3f}" for v in means)]
+            lines.append("| " + " | ".join([*cells, f"{found['mean']:+.3f}{half}"]) + " |")
+    made = ", ".join(sorted({row["commit"] for row in rows}))
+    size, told = rows[0]["size"], rows[0]["told"]
     text = "\n".join(lines) + (
-        f"\n\n{args.tasks} areas of {args.size} x {args.size} cells each, {args.told} measurements "
-        "told. SR: share of target among as many further cells, the most likely ones. Seam: 1 = as "
-        "smooth at the ends of windows as elsewhere "
-        f"(`benchmarks/seams.py` at {facts['commit']}).\n"
+        f"\n\nAreas of {size} x {size} cells, {told} measurements told. SR: share of target among "
+        "as many further cells, the most likely ones; ± is half of the 95 % interval over areas. "
+        "Seam: 1 = as smooth at the ends of windows as elsewhere (`benchmarks/seams.py` at "
+        f"{made}).\n"
     )
-    out = args.out
+    facts = {"machine": machine(), "rows": rows}
     files = {out.with_suffix(".json"): json.dumps(facts, indent=1) + "\n"}
     write_files({**files, out.with_suffix(".md"): text})
 

@@ -47,18 +47,20 @@ def overhead(
     max_share: float = 0.30,
     difficult: bool = True,
     coarse: bool = False,
+    mosaic: int = 1,
     seed: int = 0,
 ) -> TaskSet:
     """Those from ``tile`` to ``difficult`` are for DOTA folders.
 
-    ``coarse`` gives the picture reduced to one grey pixel per cell as a layer.
+    ``coarse`` gives the picture reduced to one grey pixel per cell as a layer; ``mosaic`` puts
+    so many pictures a side together as one area.
     """
     from engram.tasks.dota import TilePlan
     from engram.tasks.overhead import overhead_tasks
 
     tiles = TilePlan(tile, (min_share, max_share), difficult)
     return overhead_tasks(
-        files, target, seed=seed, size=size, cell=cell, tiles=tiles, coarse=coarse
+        files, target, seed=seed, size=size, cell=cell, tiles=tiles, coarse=coarse, mosaic=mosaic
     )
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from engram.cli._common import whole_number
+from engram.cli._common import whole_number, windows_at
 from engram.cli._printing import acknowledges, say, say_json, show_table
 from engram.cli._remote import OverHttp, client_of, is_server
 from engram.errors import InputError, UnavailableError, shown
@@ -66,6 +67,18 @@ def needs_database() -> None:
 
     if find_spec("sqlalchemy") is None:
         raise UnavailableError("campaigns need SQLAlchemy: pip install 'engram[campaign]'")
+
+
+def windows_of(
+    campaign: Campaign | OverHttp, executor: str, address: str | None
+) -> AbstractContextManager[None]:
+    """Windows of a large campaign are computed by this executor while this lasts."""
+    if isinstance(campaign, OverHttp) and (executor, address) != ("local", None):
+        raise InputError(
+            f"--executor {executor}: a server computes by itself; leave it out, or give the "
+            "database with --db"
+        )
+    return windows_at(executor, address)
 
 
 def opened(name: str, db: str | None) -> Campaign | OverHttp:

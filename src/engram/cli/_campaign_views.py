@@ -19,7 +19,9 @@ from engram.cli._campaign import (
     show_history,
     show_rows,
     show_status,
+    windows_of,
 )
+from engram.cli._common import AddressOption, WindowsOption
 from engram.cli._remote import OverHttp, client_of, is_server
 from engram.errors import InputError
 
@@ -28,6 +30,8 @@ def status(
     name: Name,
     level: Annotated[float, typer.Option(help="Level of the interval of what is left.")] = 0.8,
     ahead: Annotated[int, typer.Option("--next", help="Measurements to look ahead.")] = 10,
+    executor: WindowsOption = "local",
+    address: AddressOption = None,
     db: DbOrServer = None,
     as_json: Json = False,
 ) -> None:
@@ -39,10 +43,11 @@ def status(
     campaign = opened(name, db)
     from engram.campaign import status as facts_of
 
-    if isinstance(campaign, OverHttp):
-        facts = campaign.remote.status(level=level, ahead=ahead)
-    else:
-        facts = facts_of(campaign, level=level, ahead=ahead).to_dict()
+    with windows_of(campaign, executor, address):
+        if isinstance(campaign, OverHttp):
+            facts = campaign.remote.status(level=level, ahead=ahead)
+        else:
+            facts = facts_of(campaign, level=level, ahead=ahead).to_dict()
     show_status(facts, as_json)
 
 
@@ -71,12 +76,19 @@ def history(name: Name, db: DbOrServer = None, as_json: Json = False) -> None:
     show_history(lines, as_json)
 
 
-def verify(name: Name, db: DbOrServer = None, as_json: Json = False) -> None:
+def verify(
+    name: Name,
+    executor: WindowsOption = "local",
+    address: AddressOption = None,
+    db: DbOrServer = None,
+    as_json: Json = False,
+) -> None:
     """Replay the log; exit 0 only when every suggestion comes out again."""
     campaign = opened(name, db)
     from engram.campaign import verify as replay
 
-    report = campaign.verify() if isinstance(campaign, OverHttp) else replay(campaign)
+    with windows_of(campaign, executor, address):
+        report = campaign.verify() if isinstance(campaign, OverHttp) else replay(campaign)
     counts = f"{report.events} events, {report.asks} asks, {report.suggestions} suggestions"
     if report.older:
         counts += f" ({report.older} more by an engine of before, which were not made again)"

@@ -47,9 +47,34 @@ GoalOption = Annotated[
 ExecutorOption = Annotated[
     str, typer.Option("--executor", "--engine", help="Where units run: local or ray.")
 ]
+WindowsOption = Annotated[
+    str,
+    typer.Option(
+        "--executor",
+        "--engine",
+        help="Where windows of a large area are computed, when many changed: local or ray.",
+    ),
+]
+AddressOption = Annotated[
+    str | None, typer.Option(help="Ray cluster (default: one on this machine, for this run).")
+]
 BeliefOption = Annotated[
     Path | None, typer.Option("--belief", help="Map of the probability of target, 0 to 1.")
 ]
+
+
+@contextmanager
+def windows_at(executor: str, address: str | None) -> Iterator[None]:
+    """Windows of large areas are computed by this executor while this lasts."""
+    if executor == "local" and address is None:
+        yield
+        return
+    from engram.policies.local.windows import computed_by
+    from engram.ray_windows import windows_computed
+
+    with windows_computed(executor, address) as compute, computed_by(compute):
+        yield
+
 
 DIGITS = 15
 """Whole numbers of an option have at most so many."""

@@ -52,9 +52,7 @@ def run(
         int | None, typer.Option(help="Processes of one thread each (default: the cores).")
     ] = None,
     executor: common.ExecutorOption = "local",
-    address: Annotated[
-        str | None, typer.Option(help="Ray cluster (default: one on this machine, for this run).")
-    ] = None,
+    address: common.AddressOption = None,
     out: Annotated[Path | None, typer.Option(help="Folder (default: runs/SUITE).")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Discard results in the folder.")] = False,
     layer: common.LayerOption = None,

@@ -29,7 +29,9 @@ from engram.cli._campaign import (
     opened,
     say_note,
     show_queries,
+    windows_of,
 )
+from engram.cli._common import AddressOption, WindowsOption
 from engram.cli._printing import acknowledges
 from engram.cli._remote import OverHttp
 from engram.cli.creating import create
@@ -82,6 +84,8 @@ def ask(
     geojson: GeoJson = None,
     preview: TourPicture = None,
     key: Key = None,
+    executor: WindowsOption = "local",
+    address: AddressOption = None,
     db: DbOrServer = None,
     as_json: Json = False,
 ) -> None:
@@ -91,15 +95,16 @@ def ask(
     files.check(campaign)
     outing = outing_of(campaign, n, crews, start, hours, speed, minutes_per_visit)
     place = None if start is None or outing is not None else start_cell(campaign, start)
-    queries = campaign.ask(
-        n,
-        by=by,
-        lease=duration(lease, "--lease"),
-        rank=rank,
-        start=place,
-        key=key,
-        **({} if outing is None else {"outing": outing}),
-    )
+    with windows_of(campaign, executor, address):
+        queries = campaign.ask(
+            n,
+            by=by,
+            lease=duration(lease, "--lease"),
+            rank=rank,
+            start=place,
+            key=key,
+            **({} if outing is None else {"outing": outing}),
+        )
     from engram.campaign import NextCell
 
     rows = [NextCell.handed_out(query).to_dict() for query in queries]
@@ -122,13 +127,16 @@ def peek(
     by: By = "",
     rank: Rank = None,
     start: From = None,
+    executor: WindowsOption = "local",
+    address: AddressOption = None,
     db: DbOrServer = None,
     as_json: Json = False,
 ) -> None:
     """Look at the cells that would be handed out; nothing is reserved."""
     campaign = opened(name, db)
     place = None if start is None else start_cell(campaign, start)
-    picks = campaign.peek(n, by=by, rank=rank, start=place)
+    with windows_of(campaign, executor, address):
+        picks = campaign.peek(n, by=by, rank=rank, start=place)
     from engram.campaign import NextCell
 
     rows = [NextCell.looked_at(pick).to_dict() for pick in picks]

@@ -9,6 +9,7 @@ import typer
 
 from engram.cli import _common as common
 from engram.cli import _printing as printing
+from engram.errors import InputError
 from engram.memory.library import DEFAULT_MEMORY
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ def search(
     out: Annotated[Path, typer.Option(help="Folder for the report and results.json.")] = Path(
         "search"
     ),
+    executor: common.WindowsOption = "local",
+    address: common.AddressOption = None,
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Search an image of yours as if it were unknown, and report how well it went.
@@ -70,6 +73,8 @@ def search(
 
     common.check_folder(out)
     common.check_seed(seed)
+    if executor == "ray" and device != "cpu":
+        raise InputError(f"device={device!r}: Ray's workers compute on cpu; choose --device cpu")
     choice = PolicyChoice.parse(with_goal(policy, goal), preset=preset, prior=prior)
     card = next(iter(read_cards(choice.prior).values()))
     pair = common.parse_pair(cell, "cell")
@@ -97,7 +102,7 @@ def search(
     printing.remark(estimate(choice.name, task.grid, budget, whole=whole).words)
     for note in raster.notes:
         printing.remark(note)
-    with common.keeps("nothing was written"):
+    with common.keeps("nothing was written"), common.windows_at(executor, address):
         trace = _run(built, task, choice.label)
         (height, width), (h, w) = raster.cut.size, raster.cut.cell
         area = f"{height}x{width} pixels in cells of {h}x{w}"

@@ -6,7 +6,7 @@ One forecaster (``process``) and a rule that ranks by what it believes.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,11 @@ from engram.policies.ranking import Foraging, Offer, Progress, Ranker, Ranking
 from engram.policies.separate import Separate, checked_extent, checked_goal
 from engram.policies.spread import spread_blocks
 from engram.scores import Scores
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from engram.observation import Observations
 
 ACQUISITIONS = ("lookahead", "ucb", "probability", "foraging")
 
@@ -99,6 +104,13 @@ class GaussianProcess(Policy):
     def layered(self) -> Explained | None:
         self.process.belief(self.observations)
         return self.process.layered
+
+    def state(self) -> dict[str, Tensor]:
+        return {**super().state(), **self.process.state()}
+
+    def restore(self, observations: Observations, state: dict[str, Tensor]) -> None:
+        super().restore(observations, state)
+        self.process.restore(observations, state)
 
     def answer(self, offer: Offer) -> Answer:
         belief = self.process.belief(self.observations)

@@ -36,12 +36,14 @@ def overhead_tasks(
     cell: int = 4,
     tiles: TilePlan | None = None,
     coarse: bool = False,
+    mosaic: int = 1,
 ) -> TaskSet:
     """Tasks of files and folders, all pooled; ``target`` is vehicle, plane, ship or all.
 
     With 'all', each picture of an .npz file keeps its own target; in DOTA folders a pixel of
     any of the three counts. With ``coarse`` the picture reduced to one grey pixel per cell is known
-    beforehand, as a layer. Image + mask folders do not say what their target is: 'all' only.
+    beforehand, as a layer; with ``mosaic`` so many pictures a side are one area. Image + mask
+    folders do not say what their target is: 'all' only.
     """
     pictures: list[Picture] = []
     files: list[Path] = []
@@ -69,6 +71,7 @@ def overhead_tasks(
         label=target,
         options=options,
         coarse=coarse,
+        mosaic=mosaic,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +33,15 @@ class Picture:
 
     def task(self, name: str, shape: tuple[int, int, int], cell: int) -> Task:
         """The task of this picture; shape is the (H, W, C) it must have."""
+        image, mask = self.pixels(shape)
+        height, width, channels = shape
+        content = np.ascontiguousarray(image.transpose(2, 0, 1))
+        return Task(
+            name, Grid(height, width, channels, (cell, cell)), content, mask, facts=self.facts
+        )
+
+    def pixels(self, shape: tuple[int, int, int]) -> Pixels:
+        """Its pixels, of the shape (H, W, C) that they must have, with something to find."""
         image, mask = self.read()
         if image.shape != shape:
             raise InputError(
@@ -45,11 +55,27 @@ class Picture:
             )
         if not mask.any():
             raise InputError(f"{self.name}: the mask is empty, so there is nothing to find")
-        height, width, channels = shape
-        content = np.ascontiguousarray(image.transpose(2, 0, 1))
-        return Task(
-            name, Grid(height, width, channels, (cell, cell)), content, mask, facts=self.facts
+        return image, mask
+
+
+def joined(tiles: Sequence[Picture], shape: tuple[int, int, int], across: int) -> Picture:
+    """Pictures of one shape (H, W, C) side by side, ``across`` in a row, as one picture."""
+
+    def read() -> Pixels:
+        parts = [tile.pixels(shape) for tile in tiles]
+        image, mask = (
+            np.concatenate(
+                [
+                    np.concatenate(side[begin : begin + across], axis=1)
+                    for begin in range(0, len(side), across)
+                ]
+            )
+            for side in zip(*parts, strict=True)
         )
+        return image, mask
+
+    names = "; ".join(tile.name for tile in tiles)
+    return Picture(names, read, {"tiles": len(tiles)})
 
 
 def describe(shape: Sequence[int]) -> str:
@@ -70,17 +96,29 @@ def picture_tasks(
     label: str = "",
     options: dict[str, Any] | None = None,
     coarse: bool = False,
+    mosaic: int = 1,
 ) -> TaskSet:
     """Every picture is a task; the order is a shuffle that depends on the seed alone.
 
     origin : the paths the user gave; files : all files that decide what the tasks are
     coarse : whether the brightness of every cell is known beforehand, as a layer
+    mosaic : pictures a side that make one area: the first task holds the first mosaic x mosaic
+             pictures of the shuffle, the next those behind them, and what is left over is not used
     """
+    each = mosaic**2
+    if mosaic < 1 or each > len(pictures):
+        most = math.isqrt(len(pictures))
+        raise InputError(
+            f"mosaic={mosaic}: give 1 to {most} pictures a side; there are {len(pictures)}"
+        )
     order = shuffled(kind, seed, len(pictures))
     slug = f"{kind}-{label}" if label else kind
 
     def make(k: int) -> Task:
-        task = pictures[int(order[k])].task(f"{slug}-{k}", shape, cell)
+        tiles = [pictures[int(i)] for i in order[k * each : (k + 1) * each]]
+        picture = tiles[0] if mosaic == 1 else joined(tiles, shape, mosaic)
+        area = (mosaic * shape[0], mosaic * shape[1], shape[2])
+        task = picture.task(f"{slug}-{k}", area, cell)
         return task.told([coarse_layer(task)]) if coarse else task
 
     make(0)  # pictures of a wrong size are refused here, not in the middle of a run
@@ -88,15 +126,17 @@ def picture_tasks(
     return TaskSet(
         name=f"{kind}:{label}" if label else kind,
         description=f"{len(pictures)} pictures of {names}, {describe(shape)}, "
-        f"queries of {cell}x{cell}",
+        + (f"{mosaic}x{mosaic} of them side by side, " if mosaic > 1 else "")
+        + f"queries of {cell}x{cell}",
         make=make,
-        size=len(pictures),
+        size=len(pictures) // each,
         files=tuple(files),
         options={
             "seed": seed,
             "cell": cell,
             "shape": list(shape),
             **({"coarse": True} if coarse else {}),
+            **({"mosaic": mosaic} if mosaic > 1 else {}),
             **(options or {}),
         },
     )

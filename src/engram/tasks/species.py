@@ -5,6 +5,9 @@ records. It is cut into 64x64 pixels; the content of a pixel is its number of re
 scale, and a query covers a block of 2x2 pixels. The outcome of a block is 1 when it holds any
 record (``presence``) or the share of its pixels that do (``share``).
 
+With ``whole`` the area is the box itself, at so many cells along its longer side, with all records
+in it: one task for every period.
+
 A visit that found nothing is a true absence: where a table has them, blocks without any visit
 are closed, because nobody knows what a measurement there would bring.
 """
@@ -38,6 +41,8 @@ MIN_SURVEYED = 0.5
 """Share of the blocks that must have been visited when a table has true absences."""
 MIN_VISITED = 0.2
 """The same where records of any species are the visits: observers go to few places."""
+WHOLE = (16, 4096)
+"""Cells along the longer side of the box when it is searched as a whole."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,8 @@ class SpeciesPlan:
     layout      : 'points', or 'cells' for gridded counts; 'auto' looks at the coordinates
     cap         : number that is content 1; None = 3 records, or 255 individuals of a cell
     effort_layer : whether the number of records of other species is a layer, ``effort``
+    whole       : cells along the longer side of the box, which is searched as a whole then (degrees
+                  and size say nothing); None = regions are drawn
     visits      : whether cells without a record of any species are closed: nobody was there, and a
                   visited cell without the species is a true absence
     seed        : of the draw of regions
@@ -129,10 +136,16 @@ class SpeciesPlan:
             panel=SPECIES,
         ),
     )
+    whole: int | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
         checked_box(self.box)
+        if self.whole is not None and not WHOLE[0] <= self.whole <= WHOLE[1]:
+            raise InputError(
+                f"whole={self.whole}: give {WHOLE[0]} to {WHOLE[1]} cells for the longer side of "
+                "the box"
+            )
         if self.outcome not in OUTCOMES:
             raise InputError(f"outcome {self.outcome!r}: choose one of {', '.join(OUTCOMES)}")
         if self.period not in ("auto", *PERIODS):
@@ -149,7 +162,22 @@ class SpeciesPlan:
 
     def grid(self) -> Grid:
         """The grid of every task, all cells open."""
-        return Grid(self.size, self.size, cell=(self.block, self.block))
+        if self.whole is None:
+            return Grid(self.size, self.size, cell=(self.block, self.block))
+        south, north, west, east = self.box
+        across = max(north - south, east - west)
+        height, width = (
+            self.block * max(1, round(side * self.whole / across))
+            for side in (north - south, east - west)
+        )
+        return Grid(height, width, cell=(self.block, self.block))
+
+    @property
+    def around(self) -> Region:
+        """The square of which the box, searched as a whole, is the north-west."""
+        south, north, west, east = self.box
+        across = max(north - south, east - west)
+        return Region(north - across, west, across)
 
 
 class RegionSearch:
@@ -198,9 +226,7 @@ class RegionSearch:
             best = max(best, records)
             if records < self.plan.min_records:
                 continue
-            found = self.regions.map(region, period, self.plan.size)
-            if self.plan.visits:
-                found = replace(found, surveyed=self._visited(found, region, period))
+            found = self._map(region, period)
             target, closed = self.blocks(found)
             unknown = self.plan.effort_layer and not self.effort(region, period).any()
             if unknown or closed.mean() > 1 - self.least:
@@ -213,15 +239,43 @@ class RegionSearch:
                 break
         raise InputError(self._refusal(best, full, blind))
 
+    def whole(self, period: int) -> tuple[Region, int, CountMap]:
+        """The box itself in one period."""
+        region = self.plan.around
+        found = self._map(region, period)
+        target, closed = self.blocks(found)
+        share = float(target[~closed].mean()) if not closed.all() else 0.0
+        if not 0 < share <= self.max_share or found.counts.sum() < self.plan.min_records:
+            raise InputError(
+                f"whole={self.plan.whole}: the box {self.plan.box} holds "
+                f"{found.counts.sum():g} records in {self.regions.periods[period]}, target in "
+                f"{share:.1%} of the blocks; it takes {self.plan.min_records} and at most "
+                f"{self.max_share:.1%}: change --box, --min-records, --max-share or whole"
+            )
+        return region, period, found
+
+    def _map(self, region: Region, period: int) -> CountMap:
+        """The map of a region, cut to the grid."""
+        found = self._cut(self.regions, region, period)
+        if not self.plan.visits:
+            return found
+        return replace(found, surveyed=self._visited(found, region, period))
+
+    def _cut(self, regions: Regions, region: Region, period: int) -> CountMap:
+        height, width = self.grid.height, self.grid.width
+        found = regions.map(region, period, max(height, width))
+        looked = None if found.surveyed is None else found.surveyed[:height, :width]
+        return CountMap(found.counts[:height, :width], looked)
+
     def effort(self, region: Region, period: int) -> NDArray[np.float64]:
-        """(size, size) records of other species in a region."""
-        name, size = self.regions.periods[period], self.plan.size
+        """(height, width) records of other species in a region."""
+        name = self.regions.periods[period]
         if self.others is None or name not in self.others.periods:
-            return np.zeros((size, size))
-        return self.others.map(region, self.others.periods.index(name), size).counts
+            return np.zeros((self.grid.height, self.grid.width))
+        return self._cut(self.others, region, self.others.periods.index(name)).counts
 
     def _visited(self, found: CountMap, region: Region, period: int) -> NDArray[np.bool_]:
-        """(size, size) where anybody was: a record of any species, or a survey."""
+        """(height, width) where anybody was: a record of any species, or a survey."""
         there = (found.counts > 0) | (self.effort(region, period) > 0)
         return np.asarray(there if found.surveyed is None else there | found.surveyed)
 
@@ -287,12 +341,17 @@ def species_tasks(
     slug = label.lower().replace(" ", "-")
 
     def make(k: int) -> Task:
-        region, period, found = search.draw(task_rng("species", plan.seed, k))
+        if plan.whole is None:
+            region, period, found = search.draw(task_rng("species", plan.seed, k))
+            count = search.regions.records(region, period)
+        else:
+            region, period, found = search.whole(k)
+            count = float(found.counts.sum())
         facts = {
             "species": label,
             "region": asdict(region),
             "period": search.regions.periods[period],
-            "records": search.regions.records(region, period),
+            "records": count,
         }
         task = _task(f"{slug}-{k}", search, found, facts)
         if not plan.effort_layer:
@@ -302,16 +361,19 @@ def species_tasks(
         return task.told([Layer("effort", np.asarray(effort, np.float64))])
 
     make(0)  # a table without any usable region is refused here, not in the middle of a run
+    where = f"squares of {plan.degrees:g} degrees, {plan.size}x{plan.size} pixels"
+    if plan.whole is not None:
+        where = f"the whole box {plan.box}, {search.grid.rows}x{search.grid.cols} cells"
     return TaskSet(
         name=f"species:{label}",
-        description=f"{label}: {len(chosen)} records of {records.origin} in squares of "
-        f"{plan.degrees:g} degrees, {plan.size}x{plan.size} pixels",
+        description=f"{label}: {len(chosen)} records of {records.origin} in {where}",
         make=make,
+        size=None if plan.whole is None else len(search.regions.periods),
         files=tuple(files),
         options={
             name: value
             for name, value in {**asdict(search.plan), "species": label}.items()
-            if value is not False
+            if value is not False and (name, value) != ("whole", None)
         },
     )
 

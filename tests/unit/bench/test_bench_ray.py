@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from engram import EngramError, InputError
+from engram import EngramError, InputError, clusters
 from engram.bench import ray_executor
 from engram.bench.pool import Report
 from engram.bench.ray_executor import run_ray
@@ -89,7 +89,7 @@ def _cluster() -> Iterator[None]:
             include_dashboard=False,
             log_to_driver=False,
             logging_level="ERROR",
-            object_store_memory=ray_executor.STORE_BYTES,
+            object_store_memory=clusters.STORE_BYTES,
         )
         yield
         ray.shutdown()

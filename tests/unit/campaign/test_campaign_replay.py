@@ -7,8 +7,11 @@ import sqlite3
 import numpy as np
 import pytest
 
+from engram import Grid, Observation
 from engram.campaign import Campaign, Storage, verify
 from engram.campaign.artifacts import BACK, OTHERS, Artifacts
+from engram.policies.local import windows
+from engram.policies.local.process import LocalProcess
 
 
 def _outcome(cell):
@@ -257,3 +260,27 @@ def test_a_log_of_a_later_version_is_refused(create, reopen, db):
         raw.execute("UPDATE engram_schema SET version = 99")
     with pytest.raises(InputError, match="schema version 99"):
         Storage(db)
+
+
+@pytest.mark.parametrize("policy", ["gp", "em-ptdm"])
+def test_a_large_campaign_is_gone_on_from_what_was_computed(create, reopen, monkeypatch, policy):
+    """Patches and windows of 30 measurements, told at once, are computed once for all commands."""
+    grid = Grid(70, 70)
+    campaign = create(grid=grid, budget=60, policy=policy)
+    told = {(i // 7 * 5, i % 7 * 9): float(i % 3 == 0) for i in range(30)}
+    campaign.tell_many([Observation.checked(grid, cell, y, y) for cell, y in told.items()])
+    first = [pick.cell for pick in campaign.peek(3)]
+    made = []
+    patch, window = LocalProcess._computed, windows.in_turn
+    monkeypatch.setattr(
+        LocalProcess, "_computed", lambda self, n: (made.append(n), patch(self, n))[1]
+    )
+
+    def seen(see, sights):
+        made.extend(sights)
+        return window(see, sights)
+
+    with windows.computed_by(seen):
+        assert [pick.cell for pick in reopen().peek(3)] == first
+    blank = 1 if policy == "em-ptdm" else 0  # the window of which nothing is known
+    assert len(made) == blank

@@ -20,6 +20,7 @@ from engram.policies.emptdm import EmPtdm
 from engram.policies.imagination import measurements_of
 from engram.policies.local.memory import LocalMemory
 from engram.policies.local.rings import Rings
+from engram.policies.local.windows import computed_by
 from engram.policies.outcome_h import OutcomeTransform
 from engram.policies.remembering import expected_image
 from engram.policies.spread import spread_blocks
@@ -266,8 +267,11 @@ def test_where_windows_are_computed_changes_nothing() -> None:
         batches.append(len(sights))
         return [see(sight) for sight in reversed(sights)][::-1]
 
-    other.memory.windows.compute = elsewhere  # type: ignore[attr-defined]
     for one in (own, other):
         one.observe(items(20))
-    assert [p.cell for p in own.suggest(4)] == [p.cell for p in other.suggest(4)]
+    with computed_by(elsewhere):
+        found = [p.cell for p in other.suggest(4)]
     assert max(batches) > 10
+    batches.clear()
+    assert [p.cell for p in own.suggest(4)] == found
+    assert not batches  # what was said holds no longer

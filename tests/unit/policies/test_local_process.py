@@ -228,3 +228,52 @@ def test_every_acquisition_searches_a_large_area(acquisition: str) -> None:
     assert len({*policy.observations.cells}) == 12
     whole = make_policy("gp", grid, 30, acquisition=acquisition, windows=False)
     assert isinstance(whole.scores().total, np.ndarray)
+
+
+def _parts(belief: Any) -> list[Any]:
+    found = [np.asarray(getattr(belief, name)) for name in ("mean", "doubt", "probability")]
+    return [*found, belief.counts]
+
+
+def test_what_was_computed_is_gone_on_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    grid = Grid(200, 180)
+    cells = [*cluster(30), *cluster(30, (70, 50)), (190, 5)]
+    late = [*cells, (40, 21), (41, 22)]
+    assert due(len(late)) == due(len(cells))
+    first, made = process(grid), set[int]()
+    before, kept = _parts(first.belief(told(cells, grid))), first.state()
+    after = _parts(first.belief(told(late, grid)))
+    whole = LocalProcess._computed
+
+    def noted(self: LocalProcess, number: int) -> Any:
+        made.add(number)
+        return whole(self, number)
+
+    monkeypatch.setattr(LocalProcess, "_computed", noted)
+    again, straight = process(grid), process(grid)
+    again.restore(told(cells, grid), kept)
+    _same(_parts(again.belief(told(cells, grid))), before)
+    assert not made
+    _same(_parts(again.belief(told(late, grid))), after)
+    made.clear()
+    straight.restore(told(late, grid), kept)
+    _same(_parts(straight.belief(told(late, grid))), after)
+    assert 0 < len(made) < len(straight._members)  # patches far from what is new are not needed
+
+
+def _same(ours: list[Any], theirs: list[Any]) -> None:
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_what_was_computed_under_other_terms_is_not_gone_on_from() -> None:
+    grid = Grid(200, 180)
+    cells = cluster(30)
+    more = [*cells, *cluster(20, (150, 150))]
+    assert due(len(more)) > due(len(cells))
+    first, again = process(grid), process(grid)
+    first.belief(told(cells, grid))
+    again.restore(told(more, grid), first.state())
+    fresh = process(grid)
+    _same(_parts(again.belief(told(more, grid))), _parts(fresh.belief(told(more, grid))))
+    assert process().state() == {}

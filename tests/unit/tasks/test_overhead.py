@@ -227,3 +227,24 @@ def test_a_polygon_that_leaves_the_tile_is_cut() -> None:
     mask = tile_mask([square], (0, 0), 8, 16)
     assert mask[:4, :4].all()
     assert mask.sum() == 16
+
+
+def test_a_mosaic_is_pictures_side_by_side(tmp_path: Path) -> None:
+    path = stack(tmp_path / "patches.npz", 9)
+    single = overhead_tasks(path, size=SIZE)
+    tasks = overhead_tasks(path, size=SIZE, mosaic=2, coarse=True)
+    assert len(tasks) == 2  # the ninth picture is left over
+    assert tasks.options["mosaic"] == 2
+    assert "mosaic" not in single.options
+    for k in range(2):
+        area = tasks.task(k)
+        assert (area.grid.rows, area.grid.cols) == (SIZE // 2, SIZE // 2)
+        assert area.layers is not None
+        for i in range(4):
+            tile = single.task(4 * k + i)
+            box = tuple(slice(n * SIZE, (n + 1) * SIZE) for n in divmod(i, 2))
+            np.testing.assert_array_equal(area.content[(slice(None), *box)], tile.content)
+            np.testing.assert_array_equal(area.target[box], tile.target)
+    for wrong in (0, 4):
+        with pytest.raises(InputError, match=f"mosaic={wrong}: give 1 to 3 pictures a side"):
+            overhead_tasks(path, size=SIZE, mosaic=wrong)

@@ -211,6 +211,7 @@ def test_the_content_scale_is_fixed_and_in_range() -> None:
         ({"max_share": 2}, "max_share=2"),
         ({"cap": 0.5}, "cap=0.5"),
         ({"block": 3}, "cannot be cut into cells"),
+        ({"whole": 15}, "whole=15: give 16 to 4096 cells"),
         ({"box": (1, 0, 0, 1)}, "south < north"),
     ],
 )
@@ -267,3 +268,43 @@ def test_cells_without_a_record_of_any_species_were_never_visited(
     there = (task.layers.get("effort").values > 0) | (task.outcomes > 0)
     np.testing.assert_array_equal(task.grid.closed.ravel(), ~there)
     assert 0 < task.outcomes[task.grid.open_cells].mean() < 1
+
+
+def test_the_box_as_a_whole_holds_every_record_in_it(points: Path) -> None:
+    plan = SpeciesPlan(box=(43.0, 47.0, -98.0, -90.0), min_records=20, whole=80)
+    tasks = species_tasks(points, "Poecile atricapillus", plan=plan)
+    assert len(tasks) == 1
+    task = tasks.task(0)
+    assert (task.grid.rows, task.grid.cols) == (40, 80)
+    assert task.content.shape == (1, 80, 160)
+    table = read_occurrences(points).of_species("Poecile atricapillus")
+    lat, lon = table.latitude, table.longitude
+    inside = (lat > 43) & (lat <= 47) & (lon >= -98) & (lon < -90)
+    assert 20 < inside.sum() < len(table)
+    assert task.facts["records"] == inside.sum()
+    cells = {
+        int((47 - a) * 10) * 80 + int((b + 98) * 10)
+        for a, b in zip(lat[inside], lon[inside], strict=True)
+    }
+    assert set(np.flatnonzero(task.outcomes).tolist()) == cells
+    by_year = species_tasks(points, "Poecile atricapillus", plan=plan, period="year", min_records=5)
+    assert len(by_year) == 10
+    assert by_year.task(3).facts["period"] == "2003"
+    assert by_year.task(3).targets < task.targets
+    assert "whole" not in species_tasks(points, "Poecile atricapillus", plan=SMALL).options
+
+
+def test_the_box_as_a_whole_with_visits_and_effort(tmp_path: Path) -> None:
+    plan = SpeciesPlan(box=(42.0, 48.0, -98.0, -92.0), min_records=20, whole=40)
+    task = species_tasks(
+        _records(tmp_path), "Lynx rufus", visits=True, effort_layer=True, plan=plan
+    ).task(0)
+    assert task.layers is not None
+    there = (task.layers.get("effort").values > 0) | (task.outcomes > 0)
+    np.testing.assert_array_equal(task.grid.closed.ravel(), ~there)
+
+
+def test_a_box_without_enough_records_is_refused(points: Path) -> None:
+    plan = SpeciesPlan(box=(40.0, 50.0, -100.0, -90.0), min_records=1000, whole=20)
+    with pytest.raises(InputError, match=r"whole=20: .* holds 300 records .* it takes 1000"):
+        species_tasks(points, "Poecile atricapillus", plan=plan)

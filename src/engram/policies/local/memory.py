@@ -233,7 +233,7 @@ class LocalMemory(MemoryForecaster):
     # -- keeping state ---------------------------------------------------------------------
 
     def state(self) -> dict[str, Tensor]:
-        """h, and the windows as far as they are computed."""
+        """h, the windows as far as they are computed, and what the process computed."""
         numbers = sorted(self.windows.means)
         shape = (self.grid.channels, self.windows.window.height, self.windows.window.width)
         means = np.zeros((len(numbers), *shape), np.float32)
@@ -241,6 +241,7 @@ class LocalMemory(MemoryForecaster):
             means[i] = self.windows.means[number]
         return {
             **super().state(),
+            **self.process.state(),
             "windows/number": torch.tensor(numbers, dtype=torch.int64),
             "windows/mean": torch.from_numpy(means),
             "windows/told": torch.tensor(len(self._told)),
@@ -249,6 +250,7 @@ class LocalMemory(MemoryForecaster):
     def restore(self, observations: Observations, state: dict[str, Tensor]) -> None:
         self._reward_at = 0
         super().restore(observations, state)
+        self.process.restore(observations, state)
         self._begin()
         known = int(state["windows/told"])
         late = {

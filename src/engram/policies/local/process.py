@@ -27,6 +27,7 @@ from engram.observation import Observation, Observations
 from engram.policies.forecast import Array
 from engram.policies.local.blending import Blending
 from engram.policies.local.patches import Patch, Terms
+from engram.policies.local.ready import Ready
 from engram.policies.local.told import NOTHING, Told
 from engram.policies.process import ProcessBelief
 from engram.spatial import MEAN, Sites, SpatialModel, last_refit, without_own
@@ -92,6 +93,7 @@ class LocalProcess:
         self._members: dict[int, list[int]] = {}
         self._patches: OrderedDict[int, Kept] = OrderedDict()
         self._said: dict[int, Array] = {}
+        self._ready: Ready | None = None
         self._use_terms()
 
     def _use_terms(self) -> None:
@@ -132,6 +134,10 @@ class LocalProcess:
         if self._learn(told):
             self._use_terms()
             dirty = set(self._members)
+        ready, self._ready = self._ready, None
+        if ready is not None and due(ready.told) == self._anchor and not told.doubted:
+            self._take(ready, observations.available)
+            dirty = {n for n, members in self._members.items() if members[-1] >= ready.told}
         for number in sorted(dirty):
             self._said[number] = self._computed(number)
         if dirty:
@@ -157,6 +163,11 @@ class LocalProcess:
                 dirty.add(number)
         return dirty
 
+    def _take(self, ready: Ready, free: NDArray[np.bool_]) -> None:
+        """Go on from what was computed before; what patches say is asked where it is needed."""
+        each = ready.each(self.layout)
+        self._store({block: (m, sd, self._chance(m)) for block, m, sd in each}, free)
+
     def _learn(self, told: Told) -> bool:
         """Learn the terms where that is due; whether they are others now."""
         anchor = due(len(told))
@@ -176,10 +187,17 @@ class LocalProcess:
 
     def _refresh(self, blocks: set[int], free: NDArray[np.bool_]) -> None:
         """Blend what patches say anew on these blocks."""
+        around = {number for block in blocks for number, _, _ in self.blending.windows(block)}
+        for number in sorted(around & self._members.keys() - self._said.keys()):
+            self._said[number] = self._computed(number)
+        self._store({block: self._blended(block) for block in sorted(blocks)}, free)
+
+    def _store(self, said: dict[int, tuple[Array, ...]], free: NDArray[np.bool_]) -> None:
+        """Mean, doubt, probability and, where reports left doubt, those without a cell's own."""
         new: list[dict[int, Array]] = [{} for _ in self._stored]
         open_to: dict[int, NDArray[np.bool_]] = {}
-        for block in sorted(blocks):
-            for kept, array in zip(new, self._blended(block), strict=True):
+        for block, arrays in said.items():
+            for kept, array in zip(new, arrays, strict=False):
                 kept[block] = array
             open_to[block] = self.layout.taken(block, free)
             expected = np.bincount(_bins(new[0][block][open_to[block]]), minlength=BINS)
@@ -303,10 +321,14 @@ class LocalProcess:
         """Nothing: its belief follows from the measurements."""
 
     def state(self) -> dict[str, Tensor]:
-        return {}
+        """What was computed, which saves work; none of it is new."""
+        if self._told.doubted or not (self._stored[0].label < 0).any():
+            return {}
+        return Ready.of(len(self._told), *self._stored[:2]).state()
 
     def restore(self, observations: Observations, state: dict[str, Tensor]) -> None:
-        """Nothing was kept."""
+        self._begin()
+        self._ready = Ready.read(state)
 
 
 @dataclass(frozen=True, eq=False)

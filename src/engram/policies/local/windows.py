@@ -8,7 +8,9 @@ many are computed together, by whom, or in which order (``Computing``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,6 +73,24 @@ def in_turn(see: Seeing, sights: Sequence[Sight]) -> list[Image]:
     return [see(sight) for sight in sights]
 
 
+_PLACE: ContextVar[Computing] = ContextVar("engram-windows", default=in_turn)
+
+
+@contextmanager
+def computed_by(compute: Computing) -> Iterator[None]:
+    """Windows are computed there while this lasts, in this thread; what they say is the same."""
+    before = _PLACE.set(compute)
+    try:
+        yield
+    finally:
+        _PLACE.reset(before)
+
+
+def compute(see: Seeing, sights: Sequence[Sight]) -> list[Image]:
+    """Here, or wherever :func:`computed_by` says."""
+    return _PLACE.get()(see, sights)
+
+
 class WindowMeans:
     """The expected content of an area by windows.
 
@@ -86,7 +106,6 @@ class WindowMeans:
         shape = (self.tiling.rows.size, self.tiling.cols.size)
         self.window = Grid(*shape, grid.channels, range=grid.range)
         self.see = Seeing(denoiser, self.window, min(views, VIEWS))
-        self.compute: Computing = in_turn
         self.means: dict[int, Array] = {}
         self._blank: Array | None = None
         self.ready: dict[int, Array] = {}
@@ -100,7 +119,7 @@ class WindowMeans:
             none = np.zeros(shape, np.float32)
             values = np.zeros((self.grid.channels, *shape), np.float32)
             unsure = np.zeros(self.window.n_cells, bool)
-            found = self.compute(self.see, [Sight(values, none, none, unsure)])
+            found = compute(self.see, [Sight(values, none, none, unsure)])
             self._blank = found[0].astype(np.float64)
         return self._blank
 
@@ -115,7 +134,7 @@ class WindowMeans:
         }
         missing = sorted(dirty - self.ready.keys())
         sights = [self.sight(number, told, observations) for number in missing]
-        found = dict(zip(missing, self.compute(self.see, sights), strict=True)) if missing else {}
+        found = dict(zip(missing, compute(self.see, sights), strict=True)) if missing else {}
         for number in dirty:
             mean = self.ready[number] if number in self.ready else found[number]
             self.means[number] = np.asarray(mean, np.float64)

@@ -1,0 +1,188 @@
+"""Is discovery lost on large areas? em-ptdm by windows, em-ptdm of the whole area, gp and others.
+
+    python benchmarks/large_discovery.py --case balls-96 --tasks 0:4 --policies gp,em-ptdm
+    python benchmarks/large_discovery.py --case balls-96 --tasks 0:2 --policies em-ptdm[windows=off]
+    python benchmarks/large_discovery.py --case mosaics --tasks 0:4 --data tiles.npz
+    python benchmarks/large_discovery.py
+
+A case is a family of tasks. Every search that ends is a row of the results (``--out``, .json). They
+are the journal as well: a run goes on where it was stopped, cases, tasks and policies may be added
+later, and a search that is in them is not run again. The table beside them (.md) has SR with 95 %
+intervals over tasks, and differences of policies on the same tasks.
+
+Balls of 96 x 96 and 128 x 128 cells have nine and sixteen times the cells of the paper's area;
+its 250 measurements in proportion would be 2,250 and 4,000. The budgets here are a part of that,
+said in the table, because the whole area at once costs seconds an answer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from engram._threads import set_threads
+from engram._writing import write_files
+from engram.bench.provenance import commit, machine
+from engram.bench.suites import get_suite
+from engram.bench.tables import interval, labels, paired, per_task
+from engram.bench.units import peak_mb, reset_peak, row_labels, row_of
+from engram.policies.spec import PolicyChoice, parse_policies
+from engram.simulation import simulate
+
+KEPT = ("sr", "mass", "recall", "random", "targets", "cells", "about")
+"""What a row holds of a search, beside its labels and its cost."""
+
+PARTS = (0.25, 0.5, 1.0)
+"""Parts of the budget that are reported."""
+
+PAPER = 250 / 32**2
+"""Measurements of the paper's largest budget for a cell of its ball tasks."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A family of tasks: of which suite, with which settings, and how many measurements."""
+
+    suite: str
+    settings: dict[str, Any]
+    budget: int
+    words: str
+
+
+CASES = {
+    "balls-96": Case("balls", {"size": 96}, 1000, "balls of 96 x 96 cells"),
+    "balls-128": Case("balls", {"size": 128}, 1500, "balls of 128 x 128 cells"),
+    "mosaics": Case("overhead", {"mosaic": 3}, 1000, "mosaics of 3 x 3 overhead tiles (96 x 96)"),
+    **{
+        f"species-{name.split()[1]}": Case(
+            "species",
+            {"whole": 512, "species": name},
+            1000,
+            f"{name} in the whole of the paper's box, 313 x 512 cells",
+        )
+        for name in ("Poecile atricapillus", "Cardinalis cardinalis", "Strymon melinus")
+    },
+}
+
+
+def search(case: Case, data: list[str], choice: PolicyChoice, number: int) -> dict[str, Any]:
+    """One search, as a row."""
+    task = get_suite(case.suite).tasks(data, case.settings).task(number)
+    reset_peak()
+    began = time.process_time()
+    trace = simulate(choice.build(task, case.budget, 0), task)
+    spent = time.process_time() - began
+    row = row_of(trace, [round(part * case.budget) for part in PARTS])
+    return {
+        "budget": case.budget,
+        **row_labels(choice, number, 0),
+        **{name: row[name] for name in KEPT},
+        "cpu_seconds_per_observation": round(spent / case.budget, 4),
+        "peak_rss_mb": peak_mb(),
+        "commit": commit(),
+    }
+
+
+def read(out: Path) -> list[dict[str, Any]]:
+    """The rows so far."""
+    path = out.with_suffix(".json")
+    return json.loads(path.read_text())["rows"] if path.exists() else []
+
+
+def write(out: Path, rows: list[dict[str, Any]]) -> None:
+    """Rows and table, at once."""
+    lines = ",\n  ".join(json.dumps(row) for row in rows)
+    text = f'{{"machine": {json.dumps(machine())},\n "rows": [\n  {lines}\n ]\n}}\n'
+    write_files({out.with_suffix(".json"): text, out.with_suffix(".md"): table(rows)})
+
+
+def rates(rows: list[dict[str, Any]], at: list[int]) -> list[str]:
+    """SR by policy and budget, and what an answer cost."""
+    lines = ["| policy | tasks | " + " | ".join(f"SR at {b:,}" for b in at)]
+    lines[0] += " | CPU seconds an answer | peak MB |"
+    lines.append("| --- | ---: |" + " ---: |" * (len(at) + 2))
+    for name in labels(rows):
+        own = [row for row in rows if row["policy"] == name]
+        cells = [name, str(len(own))]
+        for b in at:
+            found = interval([*per_task(rows, name, lambda row, b=b: row["sr"][str(b)]).values()])
+            cells.append(f"{found['mean']:.3f}{_half(found)}")
+        costs = [row["cpu_seconds_per_observation"] for row in own]
+        cells += [f"{sum(costs) / len(costs):.2f}", f"{max(r['peak_rss_mb'] for r in own):.0f}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    chance = [interval([row["random"][str(b)] for row in rows])["mean"] for b in at]
+    lines.append("| (chance) | | " + " | ".join(f"{v:.3f}" for v in chance) + " | | |")
+    return lines
+
+
+def _half(found: dict[str, Any]) -> str:
+    return "" if found["ci95"] is None else f" ± {found['ci95'][1] - found['mean']:.3f}"
+
+
+def differences(rows: list[dict[str, Any]], at: list[int]) -> list[str]:
+    """em-ptdm minus each other policy on the same tasks."""
+    lines = ["| difference | tasks | " + " | ".join(f"at {b:,}" for b in at) + " |"]
+    lines.append("| --- | ---: |" + " ---: |" * len(at))
+    for other in labels(rows):
+        both = [paired(rows, "em-ptdm", other, b) for b in at]
+        if other != "em-ptdm" and both[0]["n"]:
+            cells = [f"{found['mean']:+.3f}{_half(found)}" for found in both]
+            lines.append(f"| em-ptdm - {other} | {both[0]['n']} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Every case with every budget that was run."""
+    parts = []
+    for name, budget in sorted({(row["case"], row["budget"]) for row in rows}):
+        own = [row for row in rows if (row["case"], row["budget"]) == (name, budget)]
+        at = [int(b) for b in own[0]["sr"]]
+        share = budget / (PAPER * own[0]["cells"])
+        head = f"**{CASES[name].words}, {budget:,} measurements** ({share:.0%} of the paper's 250 "
+        head += "for 32 x 32 cells, in proportion to the cells)"
+        parts += [head, "", *rates(own, at), "", *differences(own, at), ""]
+    made = ", ".join(sorted({row["commit"] for row in rows}))
+    parts.append(
+        "± is half of the 95 % interval over tasks (Student's; of pairs for differences), seed 0, "
+        f"one thread (`benchmarks/large_discovery.py` at {made})."
+    )
+    return "\n".join(parts) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--case", choices=sorted(CASES))
+    parser.add_argument("--tasks", default="0:4", help="A:B, B not included")
+    parser.add_argument("--policies", default="gp,em-ptdm")
+    parser.add_argument("--budget", type=int, help="measurements (default: the case's)")
+    parser.add_argument("--data", nargs="*", default=[])
+    parser.add_argument("--prior", default="universal")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/large-discovery"))
+    args = parser.parse_args()
+    set_threads(1)
+    if args.case is not None:
+        case = CASES[args.case]
+        case = replace(case, budget=args.budget or case.budget)
+        first, _, end = args.tasks.partition(":")
+        choices = parse_policies(args.policies, preset="default", prior=args.prior)
+        for number, choice in product(range(int(first), int(end)), choices):
+            rows = read(args.out)
+            key = (args.case, case.budget, choice.label, number)
+            if key in {(r["case"], r["budget"], r["policy"], r["task"]) for r in rows}:
+                continue
+            row = {"case": args.case, **search(case, args.data, choice, number)}
+            rows = sorted([*rows, row], key=lambda r: (r["case"], r["budget"], r["task"]))
+            write(args.out, rows)
+            print(*key, row["sr"], row["cpu_seconds_per_observation"], flush=True)
+    if rows := read(args.out):
+        write(args.out, rows)
+        print(table(rows))
+
+
+if __name__ == "__main__":
+    main()
