@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.stats import t
 
 from engram import Task, Trace, load_memory, make_policy, simulate
 from engram._threads import set_threads
@@ -58,7 +59,7 @@ def taking_turns(*turns: tuple[int, ...]) -> Choice:
     """The mean of some views; of several choices one after the other, by measurement."""
 
     def chosen(views: Array) -> Array:
-        each = [one[list(turns[t % len(turns)])].mean(axis=0) for t, one in enumerate(views)]
+        each = [one[list(turns[i % len(turns)])].mean(axis=0) for i, one in enumerate(views)]
         return np.stack(each)
 
     return chosen
@@ -137,8 +138,8 @@ def compared(k: int, memory: PermanentMemory) -> dict[str, Any]:
     cells = np.array([task.grid.index(cell) for cell in trace.cells])
     hits = np.array(trace.outcomes) > 0
     open_to = np.ones((len(cells), task.grid.n_cells), bool)
-    for t, cell in enumerate(cells[:-1]):
-        open_to[t + 1 :, cell] = False
+    for i, cell in enumerate(cells[:-1]):
+        open_to[i + 1 :, cell] = False
     whole, found = _chance(CHOICES["8"](views), reward), {}
     for name, choice in CHOICES.items():
         mean = choice(views)
@@ -174,7 +175,10 @@ def _products(views: Array, reward: Array) -> Array:
 
 def plus_minus(values: Sequence[float], digits: int) -> str:
     """Mean and half width of its 95 % interval."""
-    half = 1.96 * np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+    count = len(values)
+    half = (
+        t.ppf(0.975, count - 1) * np.std(values, ddof=1) / np.sqrt(count) if count > 1 else np.nan
+    )
     return f"{np.mean(values):+.{digits}f} ±{half:.{digits}f}"
 
 
@@ -217,6 +221,8 @@ def table(result: dict[str, Any]) -> str:
     if result["found"]:
         lines += ["", found_words(result["found"])]
     lines += ["", f"`python benchmarks/views.py` at {result['commit']}, one thread."]
+    if "note" in result:
+        lines[-1] += f" {result['note']}"
     return "\n".join(lines) + "\n"
 
 
