@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from include_results import in_words
 from searches import Search, kept, so_far_at
 
 from engram._threads import set_threads
@@ -117,17 +118,12 @@ def table(rows: list[dict[str, Any]], at: tuple[int, ...]) -> str:
     return "\n".join(lines)
 
 
-def paired(rows: list[dict[str, Any]], budget: int) -> str:
-    """Differences of SR to em-ptdm that is told the chance, task by task."""
-    rate = {(r["policy"], r["task"]): r["sr"][str(budget)] for r in rows}
-    first, lines = PLANS[0][0], []
-    for name, _, _ in PLANS[1:]:
-        tasks = [k for p, k in rate if p == name and (first, k) in rate]
-        if tasks:
-            gain = interval([rate[first, k] - rate[name, k] for k in tasks])
-            half = "" if gain["ci95"] is None else f" ±{gain['ci95'][1] - gain['mean']:.3f}"
-            lines.append(f"{first} - {name}: {gain['mean']:+.3f}{half} ({len(tasks)} tasks)")
-    return f"SR at {budget}, paired over tasks: " + "; ".join(lines) + "."
+def paired(rows: list[dict[str, Any]], at: tuple[int, ...]) -> str:
+    """Differences of SR of em-ptdm that is told the chance, paired over tasks, in words."""
+    first = PLANS[0][0]
+    there = [name for name, _, _ in PLANS[1:] if any(row["policy"] == name for row in rows)]
+    lines = [f"* {first} - {name}: {in_words(rows, list(at), first, name)}" for name in there]
+    return "\n".join(["SR, paired over tasks:", "", *lines])
 
 
 def main() -> None:
@@ -172,7 +168,7 @@ def main() -> None:
         "machine": platform.machine(),
         "python": platform.python_version(),
     }
-    text = f"{table(rows, at)}\n\n{paired(rows, at[-1])}\n\n<!-- {json.dumps(facts)} -->\n"
+    text = f"{table(rows, at)}\n\n{paired(rows, at)}\n\n<!-- {json.dumps(facts)} -->\n"
     print(text)
     if args.out:
         args.out.write_text(text)

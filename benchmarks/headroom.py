@@ -1,9 +1,9 @@
 """How much there is to gain beyond the order of a layer, if everything else were known.
 
-    python benchmarks/headroom.py --data-root DIR [--only NAME,...]
+    python benchmarks/headroom.py --data-root DIR [--only NAME,...] [--most N]
 
-For the tasks of ``benchmarks/results/layers-NAME.json`` the forecaster of layers of the default
-engine is told the truth of *all* cells, and every cell is ordered by what it says of it without
+For the (first N) tasks of ``benchmarks/results/layers-NAME.json`` the default engine's forecaster
+of layers is told the truth of *all* cells, and every cell is ordered by what it says of it without
 that cell's own truth (the cavity of ``engram.logistic``). A search knows less at every moment, so
 where this order finds no more than the layer's, neighbours add nothing to the layer, and a search
 that is level with the layer has done what can be done with this model. Writes
@@ -66,6 +66,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data-root", type=Path, required=True)
     parser.add_argument("--only", default="chickadee,strymon,waxwing,gold")
+    parser.add_argument("--most", type=int, default=24)
     args = parser.parse_args()
     set_threads(1)
     for name in args.only.split(","):
@@ -75,9 +76,11 @@ def main() -> None:
         results, plan = read_results(file), PLANS[name]
         options, data = results["options"], [args.data_root / part for part in plan.data]
         tasks = get_suite(plan.suite).tasks(data, options["settings"])
-        firsts = [row for row in results["rows"] if row["policy"] == "em-ptdm"]
+        firsts = [row for row in results["rows"] if row["policy"] == "em-ptdm"][: args.most]
         found = [row_of(row, tasks.task(row["task"]), options["at"]) for row in firsts]
-        others = [row for row in results["rows"] if row["policy"] in SEARCHED]
+        tried = {row["task"] for row in firsts}
+        rows = [row for row in results["rows"] if row["task"] in tried]
+        others = [row for row in rows if row["policy"] in SEARCHED]
         write(name, [*found, *others], options["at"])
 
 
