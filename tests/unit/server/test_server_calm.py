@@ -271,10 +271,10 @@ def test_a_late_tick_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
         return watch.to_dict()
 
     found = asyncio.run(watched())
-    assert 370 <= found["wall_ms"] < 800
+    assert found["wall_ms"] >= 370
     assert found["stolen_ms"] == 300.0
     assert found["queued_ms"] == 200.0
-    assert 150 <= found["ours_ms"] < found["wall_ms"] - 50
+    assert 150 <= found["ours_ms"] < found["wall_ms"]
     assert found["worked_ms"] < 150
 
 
