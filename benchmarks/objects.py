@@ -29,6 +29,7 @@ from engram.bench.provenance import commit
 from engram.bench.suites import get_suite
 from engram.bench.tables import interval, labels, paired_by, per_task, plus_minus
 from engram.bench.units import Row, row_labels, row_of
+from engram.policies.separate import groups_of
 from engram.policies.spec import PolicyChoice, parse_policies
 from engram.reproduction.verdicts import verdict
 from engram.simulation import simulate
@@ -44,26 +45,14 @@ def searched(task: Task, number: int, choice: PolicyChoice) -> Row:
     """One search; the seed is the number of the task."""
     trace = simulate(choice.build(task, AT[-1], number), task)
     figures = row_of(trace, AT)
-    groups = {str(b): groups_of(trace.cells[:b], trace.outcomes[:b]) for b in AT}
+    hits = np.array(trace.outcomes) > 0
+    finds = [np.array([task.grid.index(c) for c in trace.cells])[:b][hits[:b]] for b in AT]
+    groups = {str(b): groups_of(task.grid, found) for b, found in zip(AT, finds, strict=True)}
     return {
         **row_labels(choice, number, number),
         **{name: figures[name] for name in KEPT},
         "groups": groups,
     }
-
-
-def groups_of(cells: Sequence[tuple[int, int]], outcomes: Sequence[float]) -> int:
-    """Groups of finds that touch each other, by a side or a corner: what a search can count."""
-    left = {cell for cell, y in zip(cells, outcomes, strict=True) if y > 0}
-    count = 0
-    while left:
-        count, edge = count + 1, [left.pop()]
-        while edge:
-            r, c = edge.pop()
-            near = {(r + i, c + j) for i in (-1, 0, 1) for j in (-1, 0, 1)} & left
-            left -= near
-            edge += near
-    return count
 
 
 def tasks_of(suite: str, numbers: range, overhead: Path | None) -> Iterator[tuple[int, Task]]:

@@ -238,7 +238,8 @@ class Trust:
 class Targets:
     """Separate targets of a campaign whose goal these are.
 
-    touched : groups of finds that touch each other, by a side or a corner
+    touched : groups of finds that touch each other, by a side or a corner; finds of one target that
+        lie apart count apart, and targets that touch as one
     extent  : side of a square of a target's area in cells, as it was given or as the finds say;
         None before the first find
     """
@@ -250,8 +251,9 @@ class Targets:
     def words(self) -> str:
         size = "" if self.extent is None else f", about {self.extent:.1f} cells across"
         return (
-            f"{self.touched} touched{size} (finds that touch each other count as one); how many "
-            "more there are is not estimated, what is still to find is counted in cells"
+            f"{self.touched} touched{size}, as groups of finds that touch: finds of one target may "
+            "lie apart, neighbours count as one; how many more there are is not estimated, what "
+            "is still to find is counted in cells"
         )
 
     def to_dict(self) -> dict[str, Any]:
