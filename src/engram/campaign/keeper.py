@@ -18,7 +18,6 @@ from engram.errors import ConflictError
 from engram.observation import Observations
 from engram.policies import POLICIES, make_policy
 from engram.policies.base import Policy, PolicyLog
-from engram.policies.local import is_large
 
 if TYPE_CHECKING:
     from engram.memory.permanent import PermanentMemory
@@ -75,8 +74,8 @@ class PolicyKeeper:
             policy.observe(group)
             self.replayed += 1
             if position == len(keys) - 1 or position % SAVE_EVERY == 0:
-                if position == len(keys) - 1 and is_large(state.grid):
-                    policy.current_scores()  # asked for next in any case: kept with all it took
+                if position == len(keys) - 1:
+                    policy.prepare()  # asked for next in any case: what it took is kept
                 self._save(keys, position, policy)
         self._keys = keys
         return policy

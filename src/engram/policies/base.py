@@ -154,6 +154,9 @@ class Policy(ABC):
         """Beliefs at this moment."""
         return View(self.current_scores())
 
+    def prepare(self) -> None:  # noqa: B027 (an optional hook)
+        """Compute what the next answer needs, where that is much and ``state`` keeps it."""
+
     def state(self) -> dict[str, Tensor]:
         """What cannot be had from the observations alone; nothing for a policy that keeps none."""
         if not self.observations.detection.learnt:

@@ -179,6 +179,10 @@ class EmPtdm(Policy):
             beliefs=beliefs,
         )
 
+    def prepare(self) -> None:
+        if self.local and self._beliefs is None:
+            self._beliefs = self._believe()
+
     def _believe(self) -> Beliefs:
         """What the measurements say, whatever can be visited."""
         memory = self.memory.belief(self.observations)

@@ -105,6 +105,10 @@ class GaussianProcess(Policy):
         self.process.belief(self.observations)
         return self.process.layered
 
+    def prepare(self) -> None:
+        if isinstance(self.process, LocalProcess):
+            self.process.belief(self.observations)
+
     def state(self) -> dict[str, Tensor]:
         return {**super().state(), **self.process.state()}
 

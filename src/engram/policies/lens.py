@@ -130,6 +130,9 @@ class Lensed(Policy):
             shows=self.lens.layers.shows,
         )
 
+    def prepare(self) -> None:
+        self.inner.prepare()
+
     def state(self) -> dict[str, Tensor]:
         return self.inner.state()
 

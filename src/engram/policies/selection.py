@@ -119,6 +119,10 @@ class ModelSelection(Policy):
         """What it is, the leader has learnt."""
         self.observations.detection = self.candidates[self.leader].observations.detection
 
+    def prepare(self) -> None:
+        for policy in self.candidates.values():
+            policy.prepare()
+
     def state(self) -> dict[str, Tensor]:
         from torch import float64, tensor
 
