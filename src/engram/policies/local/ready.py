@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.blocks import Blocks, Stored
+from engram.blocks import Stored
+from engram.layout import Blocks
 from engram.policies.forecast import Array
 
 if TYPE_CHECKING:
