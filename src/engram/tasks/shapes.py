@@ -4,11 +4,13 @@ A memory that has seen fields of equal discs has an easy time with balls. Here f
 equal copies of one hand-drawn shape (``_drawings``) lie in a 32 x 32 area, entirely inside and
 apart from each other, all the same way round or each turned and mirrored on its own. Every
 kind comes once in each stretch of as many tasks as there are kinds, in an order of its own.
-Task k is the same on every machine.
+With kind ``mixed`` no two objects of an area are of one kind: what is gained by copies elsewhere
+has to vanish there. Task k is the same on every machine.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import product
 
@@ -26,6 +28,8 @@ from engram.tasks.sets import TAGS, TaskSet
 Mask = NDArray[np.bool_]
 
 KINDS = tuple(DRAWINGS)
+MIXED = "mixed"
+"""In the place of a kind: each object of an area is of a kind of its own."""
 SIZE = 32
 COPIES = (5, 8)
 CELLS = (24, 60)
@@ -101,11 +105,12 @@ def _places(taken: Mask, mask: Mask) -> NDArray[np.intp]:
     return np.argwhere(free)
 
 
-def _placed(rng: np.random.Generator, mask: Mask, copies: int, turned: bool) -> NDArray[np.int32]:
-    """(SIZE, SIZE) labels 1..copies, each copy apart from the others; fewer if no room is left."""
+def _placed(rng: np.random.Generator, masks: Sequence[Mask], turned: bool) -> NDArray[np.int32]:
+    """(SIZE, SIZE) labels 1, 2, ... of the masks, each apart from the others; fewer if no room is
+    left."""
     labels: NDArray[np.int32] = np.zeros((SIZE, SIZE), np.int32)
     way = _whole_draw(rng, 0, 7)
-    for i in range(copies):
+    for i, mask in enumerate(masks):
         view = _view(mask, _whole_draw(rng, 0, 7) if turned else way)
         places = _places(binary_dilation(labels > 0, EIGHT), view)
         if not len(places):
@@ -115,9 +120,16 @@ def _placed(rng: np.random.Generator, mask: Mask, copies: int, turned: bool) -> 
     return labels
 
 
+def _masks(rng: np.random.Generator, kind: str, cells: int, count: int) -> list[Mask]:
+    """What is put into an area: copies of one shape, or different ones of about that size."""
+    if kind != MIXED:
+        return [shape_mask(kind, cells)] * count
+    return [shape_mask(KINDS[i], cells) for i in rng.random(len(KINDS)).argsort()[:count]]
+
+
 def _check(kind: str | None, copies: int | None) -> None:
-    if kind is not None and kind not in KINDS:
-        raise InputError(f"kind={kind!r}: choose one of {', '.join(KINDS)}")
+    if kind is not None and kind not in (*KINDS, MIXED):
+        raise InputError(f"kind={kind!r}: choose one of {', '.join((*KINDS, MIXED))}")
     if copies is not None and (whole(copies) is None or not 1 <= copies <= COPIES[1]):
         raise InputError(f"copies={copies!r}: between 1 and {COPIES[1]} fit into the area")
 
@@ -129,7 +141,7 @@ def shape_task(k: int, kind: str | None = None, copies: int | None = None) -> Ta
         raise InputError(f"shape task {k!r}: tasks are numbered from 0")
     _check(kind, copies)
     kind = kind or kind_of(number)
-    path = (TAGS["shapes"], 1, number, KINDS.index(kind), copies or 0)
+    path = (TAGS["shapes"], 1, number, (*KINDS, MIXED).index(kind), copies or 0)
     rng = numpy_generator(0, "task", *path)
     count = copies or _whole_draw(rng, *COPIES)
     turned = rng.random() < 0.5
@@ -137,7 +149,7 @@ def shape_task(k: int, kind: str | None = None, copies: int | None = None) -> Ta
     labels: NDArray[np.int32] = np.zeros((SIZE, SIZE), np.int32)
     while labels.max() < count:
         cells = _whole_draw(rng, min(max(low, CELLS[0]), CELLS[1]), min(high, CELLS[1]))
-        labels = _placed(rng, shape_mask(kind, cells), count, turned)
+        labels = _placed(rng, _masks(rng, kind, cells, count), turned)
     facts = {"kind": kind, "copies": count, "turned": turned, "objects": labels}
     content = (labels > 0).astype(np.float32)[None]
     return Task(f"shapes-{k}", Grid(SIZE, SIZE), content, labels > 0, facts=facts)

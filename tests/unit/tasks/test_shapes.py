@@ -68,6 +68,21 @@ def test_kind_and_number_of_copies_can_be_fixed() -> None:
     np.testing.assert_array_equal(shape_task(4, own.facts["kind"]).target, own.target)
 
 
+def test_objects_of_mixed_areas_are_all_different() -> None:
+    for k in range(6):
+        task = shape_task(k, "mixed")
+        labels = task.facts["objects"]
+        assert isinstance(labels, np.ndarray)
+        views = []
+        for number in range(1, labels.max() + 1):
+            rows, cols = np.nonzero(labels == number)
+            shape = (labels == number)[rows.min() : rows.max() + 1, cols.min() : cols.max() + 1]
+            turns = [np.rot90(part, i) for part in (shape, shape[:, ::-1]) for i in range(4)]
+            views.append({(turn.shape, turn.tobytes()) for turn in turns})
+        assert len(views) == task.facts["copies"] >= 5
+        assert not any(a & b for i, a in enumerate(views) for b in views[i + 1 :])
+
+
 def test_every_size_of_every_kind_can_be_drawn() -> None:
     for kind in KINDS:
         for cells in (CELLS[0], 31, 44, CELLS[1]):
