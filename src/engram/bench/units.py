@@ -34,7 +34,7 @@ NOTES = {
     "hits": "numbers of the measurements, from 1, that found target",
     "objects": "separate targets touched",
     "evidence_mean": "mean log-likelihood of each outcome before it was seen",
-    "evidence_of": "the same by part of the engine: the memory alone, after h, the process",
+    "evidence_of": "the same by part of the engine: the memory alone, after h, the process, copies",
     "updates": "every update of the transient memory and the evidence before and after it",
     "calibration": "per tenth of forecast probability: count, sum of forecasts, visited cells that "
     "hold target",
