@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from combine import of_other_commits
+
 from engram.bench.runner import read_results
 from engram.bench.seen import seen_lines
 from engram.bench.tables import cost_table, markdown, paired_table, rate_table, summarise
@@ -180,16 +182,6 @@ def borrowed(plan: Plan, options: dict[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
-def older(rows: list[dict[str, Any]]) -> str:
-    """Which rows are of other commits, in words."""
-    groups: dict[tuple[str, str], set[int]] = {}
-    for row in rows:
-        if "commit" in row:
-            groups.setdefault((row["policy"], row["commit"]), set()).add(row["task"])
-    told = [f"{p} on {len(k)} tasks at {commit[:7]}" for (p, commit), k in groups.items()]
-    return f" Searched before: {'; '.join(told)}." if told else ""
-
-
 def keep(name: str, runs: list[dict[str, Any]], command: str) -> None:
     """Write the results of the runs of a table, rows and tables, beside the others."""
     results, plan = merged(runs), PLANS[name]
@@ -210,7 +202,7 @@ def keep(name: str, runs: list[dict[str, Any]], command: str) -> None:
     short = "" if count == plan.tasks else f" of {plan.tasks}: the run was stopped"
     source = (
         f"`{command}` at {results['commit']}, {count} tasks{short}; ± is half of the 95 % interval "
-        f"over tasks.{older(rows)}"
+        f"over tasks.{of_other_commits(rows)}"
     )
     seen = seen_lines(options["memories"], results.get("seen"))
     text = "\n".join([*map(markdown, tables), *(f"{line}\n" for line in seen), source, ""])

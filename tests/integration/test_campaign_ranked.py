@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from engram.campaign import Campaign, create_campaign, open_campaign, verify
-from engram.campaign.model import Spec
+from engram.campaign.model import RULES, Spec
 from engram.errors import NewerError
 from engram.grid import Grid
 from engram.observation import Observation
@@ -38,7 +38,7 @@ def test_they_go_on(ranked: Campaign) -> None:
 def test_the_rules_of_a_campaign_stand_in_its_log(ranked: Campaign, tmp_path: Path) -> None:
     old = ranked.state.spec
     new = create_campaign("new", old.grid, 30, db=str(tmp_path / "new.db"), policy="random")
-    assert (old.rules, new.state.spec.rules) == (1, 3)
+    assert (old.rules, new.state.spec.rules) == (1, RULES)
     with pytest.raises(NewerError, match="rules 4; this version of engram knows rules up to 3"):
         Spec.read({**old.to_dict(), "rules": 4})
 
