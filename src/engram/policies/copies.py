@@ -142,7 +142,7 @@ class Fit:
 
     @property
     def side(self) -> int:
-        """K, cells a side of the window in which all templates fit."""
+        """K, cells a side of the window in which the template fits in all turns."""
         return math.isqrt(self.body.shape[1])
 
 
@@ -151,7 +151,8 @@ def _windows(maps: Tensor, side: int) -> Tensor:
     return F.unfold(maps[None], side, padding=side - 1)[0]
 
 
-def _fit(template: Template, found: Mask, blank: Mask, side: int, best: float) -> Fit:
+def _fit(template: Template, found: Mask, blank: Mask, best: float) -> Fit:
+    side = max(template.target.shape)
     target, counts = torch.zeros(8, side, side), torch.zeros(8, side, side)
     turned = zip(views(template.target), views(template.counts), strict=True)
     for g, (values, there) in enumerate(turned):
@@ -199,8 +200,7 @@ def _e_step(
     known = templates(p, found, blank)
     if not known:
         return None
-    side = max(max(one.target.shape) for one in known)
-    fits = [_fit(one, found, blank, side, known[0].weight) for one in known]
+    fits = [_fit(one, found, blank, known[0].weight) for one in known]
     straight = straightness(fits[0], found) if straight is None else straight
     ways = torch.full((8, 1), (1 - straight) / 8)
     ways[0] += straight
