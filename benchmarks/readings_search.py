@@ -34,6 +34,14 @@ SEARCHES = {
     "normalised, h in hindsight, 5 steps a lesson": (
         f"em-ptdm[{LEARNT},scale=normalised,imagined=0.05,m_steps=5]"
     ),
+    "raw, hindsight as above with 10 steps, rolled back by evidence": (
+        f"em-ptdm[{LEARNT},imagined=0.05,m_steps=10,rollback=on]"
+    ),
+    "raw, hindsight with 10 steps, one trajectory shared by all queries": (
+        f"em-ptdm[{LEARNT},imagined=0.05,m_steps=10,trajectory=shared]"
+    ),
+    "raw, h from joint draws, 10 steps": f"em-ptdm[{DRAWS},lesson=joint,m_steps=10]",
+    "raw, h from measured pixels, 10 steps": f"em-ptdm[{DRAWS},lesson=measured,m_steps=10]",
 }
 
 

@@ -26,7 +26,8 @@ nothing of its own cells; the others do.
 **M-step.** What copies say of cells nobody has measured fills the open cells of the templates, and
 the E-step is done once more: partial outlines complete each other.
 
-All sums over places are matrix products of templates with the windows of the area.
+Finds are few, so sums over the copies that hold one go by a list of these; sums over all cells and
+places are convolutions.
 """
 
 from __future__ import annotations
@@ -37,11 +38,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
-from scipy.ndimage import binary_dilation, find_objects, label
+from scipy.fft import next_fast_len
+from scipy.ndimage import find_objects, label
 from scipy.special import expit
 from torch import Tensor
+from torch.fft import irfft2, rfft2
 
 from engram.grid import Grid
 from engram.observation import Observation, Observations
@@ -66,8 +68,8 @@ ALONE = 0.3
 """pi, the chance of target of a measured cell that no copy explains."""
 CAPPED = 3.0
 """Nats that one group of finds may say on whether copies are turned."""
-MOST_NATS, NEGLIGIBLE = 60.0, 1e-9
-"""Bounds within which weights of copies are calculated with."""
+MOST_NATS = 60.0
+"""Bound of the logarithm of a copy's weight."""
 PASSES = 2
 """E-steps."""
 FAVOUR = 1.0
@@ -96,100 +98,125 @@ def templates(p: Array, found: Mask, blank: Mask) -> list[Template]:
     parts, _ = label(((p > 0.5) | found) & ~blank, EIGHT)
     padded, made = np.pad(p, 1), []
     for number, window in enumerate(find_objects(parts), start=1):
-        body = parts == number
-        finds = int((found & body).sum())
-        if finds < LEAST_FINDS or max(side.stop - side.start for side in window) > LARGEST:
+        body = parts[window] == number
+        finds = int((found[window] & body).sum())
+        if finds < LEAST_FINDS or max(body.shape) > LARGEST:
             continue
-        place = binary_dilation(body, EIGHT)
+        around = tuple(slice(side.start, side.stop + 2) for side in window)
+        place = np.zeros(padded.shape, bool)
+        place[around] = _with_neighbours(body)
+        place = place[1:-1, 1:-1]
         cut = any(
             side.start == 0 or side.stop == size for side, size in zip(window, p.shape, strict=True)
         )
         unsure = float(wrong[place].sum()) + cut * CUT
-        around = tuple(slice(side.start, side.stop + 2) for side in window)
         target = np.clip(padded[around], CLEAR, 1 - CLEAR)
         counts = np.pad(place, 1)[around]
         made.append(Template(target, counts, place, float(np.log(finds)) - unsure / UNSURE))
     return sorted(made, key=lambda one: -one.weight)[:MOST]
 
 
+def _with_neighbours(body: Mask) -> Mask:
+    """(h + 2, w + 2) cells of a body (h, w) and all that touch them, by a side or a corner."""
+    wide = np.pad(body, 2)
+    rows = wide[:-2] | wide[1:-1] | wide[2:]
+    return rows[:, :-2] | rows[:, 1:-1] | rows[:, 2:]
+
+
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """How a template fits in each of eight turns at every place, L = (rows + K - 1)(cols + K - 1).
+    """How E templates fit in each of eight turns at every place: E x 8 x S x S copies, by the
+    corners of their windows of K x K cells, where S = (rows or cols) + K - 1.
 
-    outside    : (rows, cols) 1 where the template is not itself
-    log_factor : (8, L) log Bayes factor and weight of a copy, -inf where it covers no find
-    finds      : (8, L) how many finds it covers
-    target, counts, body : (8, K K) of its cells: chance of target, whether it speaks of them, and
-        whether they are likelier target than not
+    finds      : (F, 2) cells that were found
+    touching   : (F, M) the copies that each of them may be a part of, by their number; those that
+        are the template itself are no copies, and have the number behind the last
+    log_factor : (E, 8, S, S) log Bayes factor and weight of a copy, -inf where it covers no find
+    covers     : (E, 8, S, S) how many finds it covers
+    speaks     : (2, E, 8, K, K) chance of target of its cells, and whether it speaks of them
     """
 
-    outside: Tensor
-    log_factor: Tensor
-    finds: Tensor
-    target: Tensor
-    counts: Tensor
-    body: Tensor
+    finds: NDArray[np.int64]
+    touching: NDArray[np.int64]
+    log_factor: Array
+    covers: Array
+    speaks: Array
 
-    def covered(self, cells: Tensor) -> Tensor:
-        """(8, L) sum of a map (rows, cols), as it is outside, over the body of every copy."""
-        return self.body @ _windows((cells * self.outside)[None], self.side)
+    def claimed(self, weight: Array) -> Array:
+        """(F,) what copies of these weights (E, 8, S, S) that hold a find weigh together."""
+        total: Array = np.append(weight, 0.0)[self.touching].sum(axis=1)
+        return total
 
-    def spread(self, weight: Tensor, *kernels: Tensor) -> Tensor:
-        """(n, rows, cols) sums of n kernels (8, K K) over all copies, with weights (8, L)."""
-        columns = torch.cat(kernels, dim=1).T @ weight
-        shape, side = self.outside.shape, self.side
-        return F.fold(columns[None], shape, side, padding=side - 1)[0]
+    def covered(self, worth: Array) -> Array:
+        """(E, 8, S, S) what the finds in a copy are worth together, each (F,)."""
+        return _summed(self.touching, worth, self.log_factor.shape)
 
-    @property
-    def side(self) -> int:
-        """K, cells a side of the window in which the template fits in all turns."""
-        return math.isqrt(self.body.shape[1])
-
-
-def _windows(maps: Tensor, side: int) -> Tensor:
-    """(n side side, L) what maps (n, rows, cols) show in a window at every place."""
-    return F.unfold(maps[None], side, padding=side - 1)[0]
+    def spread(self, weight: Array, shape: tuple[int, int]) -> Array:
+        """(2, rows, cols) what copies of these weights (E, 8, S, S) say of every cell."""
+        margin = self.speaks.shape[-1] - 1
+        said = _convolved(weight, self.speaks, weight.shape[2:], over=(1, 2))
+        return said[:, margin : margin + shape[0], margin : margin + shape[1]]
 
 
-def _fit(template: Template, found: Mask, blank: Mask, best: float) -> Fit:
-    side = max(template.target.shape)
-    target, counts = torch.zeros(8, side, side), torch.zeros(8, side, side)
-    turned = zip(views(template.target), views(template.counts), strict=True)
-    for g, (values, there) in enumerate(turned):
-        height, width = values.shape
-        target[g, :height, :width] = torch.from_numpy(np.where(there, values, 0.0))
-        counts[g, :height, :width] = torch.from_numpy(np.ascontiguousarray(there))
-    target, counts = target.flatten(1), counts.flatten(1)
-    sure = target.clamp(CLEAR, 1 - CLEAR)
-    hit = counts * (sure.log() - np.log(ALONE))
-    miss = counts * ((1 - sure).log() - np.log(1 - ALONE))
-    body = ((target > 0.5) & (counts > 0)).float()
-    outside = torch.from_numpy(~template.place).float()
-    maps = torch.from_numpy(np.stack([found, blank])).float() * outside
-    seen = _windows(maps, side)
-    finds = (body @ seen[: side * side]).round()
-    factor = torch.cat([hit, miss], dim=1) @ seen + (template.weight - best)
-    return Fit(outside, torch.where(finds > 0, factor, -torch.inf), finds, target, counts, body)
+def _convolved(
+    tables: Array | Mask, kernels: Array, shape: tuple[int, ...], over: tuple[int, ...]
+) -> Array:
+    r"""(..., *shape) :math:`\sum t * k` of tables and kernels, over some of their dimensions.
+
+    ``shape`` is that of the tables, or K - 1 cells more: fewer would be mixed with others.
+    """
+    sizes = [next_fast_len(side, real=True) for side in shape]
+    where, what = (rfft2(torch.from_numpy(x).float(), s=sizes) for x in (tables, kernels))
+    summed: Array = irfft2((where * what).sum(over), s=sizes).double().numpy()
+    return summed[..., : shape[0], : shape[1]]
 
 
-def straightness(fit: Fit, found: Mask) -> float:
-    """Chance that copies are the same way round, by the groups of finds outside the template."""
-    odds = 0.0
-    parts, count = label(found & (fit.outside.numpy() > 0), EIGHT)
+def _summed(touching: NDArray[np.int64], worth: Array, shape: tuple[int, ...]) -> Array:
+    """A table of copies: the sum of what touches each."""
+    each, count = np.repeat(worth, touching.shape[1]), math.prod(shape)
+    total: Array = np.bincount(touching.ravel(), each, count + 1)[:count].astype(float)
+    return total.reshape(shape)
+
+
+def _fit(known: Sequence[Template], found: Mask, blank: Mask) -> Fit:
+    side = max(max(one.target.shape) for one in known)
+    turned = np.zeros((4, len(known), 8, side, side))
+    for e, one in enumerate(known):
+        hit, miss = np.log(one.target / ALONE), np.log((1 - one.target) / (1 - ALONE))
+        tables = np.stack([one.target, one.counts, hit, miss], axis=-1) * one.counts[..., None]
+        for g, view in enumerate(views(tables)):
+            turned[:, e, g, : view.shape[0], : view.shape[1]] = np.moveaxis(view, -1, 0)
+    speaks, kernels = turned[:2], np.moveaxis(turned[2:], 0, 2)  # (E, 8, 2, K, K)
+    own = np.stack([one.place for one in known])
+    outside = (np.stack([found, blank])[None] & ~own[:, None])[:, None]  # (E, 1, 2, rows, cols)
+    shape = tuple(size + side - 1 for size in found.shape)
+    factor = _convolved(outside, kernels[..., ::-1, ::-1].copy(), shape, over=(2,))
+    finds = np.argwhere(found)
+    copy = np.stack(np.nonzero(speaks[0] > 0.5))  # (4, M) template, turn, row and col of bodies
+    rows, cols = (finds[:, i, None] - copy[2 + i] + side - 1 for i in (0, 1))
+    touching = ((copy[0] * 8 + copy[1]) * shape[0] + rows) * shape[1] + cols
+    touching[own[:, *finds.T].T[:, copy[0]]] = factor.size
+    covers = _summed(touching, np.ones(len(finds)), factor.shape)
+    weight = np.array([one.weight for one in known]) - known[0].weight
+    factor = np.where(covers > 0, factor + weight[:, None, None, None], -np.inf)
+    return Fit(finds, touching, factor, covers, speaks)
+
+
+def straightness(fit: Fit, first: Template, found: Mask) -> float:
+    """Chance that copies are the same way round, by the groups of finds outside the first
+    template."""
+    parts, count = label(found & ~first.place, EIGHT)
+    group, odds = parts[tuple(fit.finds.T)], 0.0
+    copies = fit.log_factor[0].size
     for number in range(1, count + 1):
-        group = torch.from_numpy(parts == number).float()
-        most = fit.covered(group) > 0.5 * group.sum()
-        said = torch.where(most, fit.log_factor, -torch.inf)
-        straight = float(torch.logsumexp(said[0], 0))
-        turned = float(torch.logsumexp(said.flatten(), 0)) - np.log(len(said))
-        if np.isfinite(turned):
-            odds += float(np.clip(straight - turned, -CAPPED, CAPPED))
+        touching = fit.touching[group == number]
+        held = np.bincount(touching[touching < copies])
+        most = np.flatnonzero(held > 0.5 * len(touching))
+        if len(most):
+            said, turn = fit.log_factor.ravel()[most], most // fit.log_factor[0, 0].size
+            straight, any_way = (np.logaddexp.reduce(x) for x in (said[turn == 0], said))
+            odds += np.clip(straight - any_way + np.log(8), -CAPPED, CAPPED)
     return float(expit(odds))
-
-
-def _held(weight: Tensor) -> Tensor:
-    """The same without the tiniest: numbers below the normal range slow processors down."""
-    return torch.where(weight > NEGLIGIBLE, weight, 0.0)
 
 
 def _e_step(
@@ -200,21 +227,14 @@ def _e_step(
     known = templates(p, found, blank)
     if not known:
         return None
-    fits = [_fit(one, found, blank, known[0].weight) for one in known]
-    straight = straightness(fits[0], found) if straight is None else straight
-    ways = torch.full((8, 1), (1 - straight) / 8)
+    fit = _fit(known, found, blank)
+    straight = straightness(fit, known[0], found) if straight is None else straight
+    ways = np.full((8, 1, 1), (1 - straight) / 8)
     ways[0] += straight
-    factors = [_held(fit.log_factor.clamp(max=MOST_NATS).exp() * ways) for fit in fits]
-    pairs = list(zip(fits, factors, strict=True))
-    claims = torch.zeros(p.shape)
-    for fit, factor in pairs:
-        claims += fit.spread(factor, fit.body)[0] * fit.outside
-    share = torch.from_numpy(found).float() / (1 + claims)
-    both = torch.zeros(2, *p.shape)
-    for fit, factor in pairs:
-        exists = _held(factor * fit.covered(share) / fit.finds.clamp(min=1.0))
-        both += fit.spread(exists, fit.target, fit.counts)
-    target, counts = (both / both[1].clamp(min=1.0)).double().numpy()
+    weight = np.exp(np.minimum(fit.log_factor, MOST_NATS)) * ways
+    share = fit.covered(1 / (1 + fit.claimed(weight)))
+    both = fit.spread(weight * share / np.maximum(fit.covers, 1.0), p.shape)
+    target, counts = both / np.maximum(both[1], 1.0)
     return target, counts, straight
 
 
