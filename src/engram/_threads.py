@@ -44,6 +44,10 @@ def set_threads(n: int | None = None) -> int:
         import torch
 
         torch.set_num_threads(n)
+    if "numpy" in sys.modules:
+        from threadpoolctl import threadpool_limits
+
+        threadpool_limits(n, user_api="blas")
     return n
 
 

@@ -39,6 +39,19 @@ def test_never_more_threads_than_cores() -> None:
         torch.set_num_threads(before)
 
 
+def test_libraries_of_linear_algebra_that_are_loaded_are_told_too() -> None:
+    """Numpy is loaded before anybody can say a number; two threads on a busy machine make small
+    matrices fifty times slower."""
+    code = (
+        "import os; os.environ['OPENBLAS_NUM_THREADS'] = '2'; import numpy, scipy.linalg;"
+        "from engram._threads import set_threads; set_threads(1);"
+        "from threadpoolctl import threadpool_info;"
+        "print({one['num_threads'] for one in threadpool_info() if one['user_api'] == 'blas'})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "{1}"
+
+
 def test_zero_threads_are_refused() -> None:
     with pytest.raises(InputError, match="threads=0"):
         set_threads(0)

@@ -112,7 +112,8 @@ class EmPtdm(Policy):
         self._beliefs: Beliefs | None = None
         self.imagination = Imagination(grid, settings.draws, seed, self.budget)
         updates = frozenset(settings.schedule.times(budget) if settings.h else ())
-        plan = Remembering(settings.h, settings.strength, updates, settings.views)
+        period = 1 if settings.dreams else settings.period
+        plan = Remembering(settings.h, settings.strength, updates, settings.views, period)
         self.local = by_windows(grid, memory, settings, layers)
         self.process: ProcessForecaster | LocalProcess
         self.look_ahead: Ranker[Any]

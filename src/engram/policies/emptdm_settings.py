@@ -11,8 +11,8 @@ from engram.policies.dreaming import FIRST_DREAM, Dreaming
 from engram.policies.dreams import DreamPlan
 from engram.policies.imagination import DrawPlan
 from engram.policies.ranking import Foraging, checked_rule
-from engram.policies.remembering import VIEWS
 from engram.policies.separate import checked_extent, checked_goal
+from engram.policies.views import VIEWS
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class EmPtdmSettings:
     base_rate : mix with the share of targets as well (``base_rate``)
     views    : symmetries averaged in the mean: 1, the 4 quarter turns, or these and their mirror
         images, 8 (4 and 8 need a square area without a preferred direction)
+    period   : every how many measurements all 8 are computed; the quarter turns are after each
+        (``views``)
     goal     : ``cells`` with target, or separate targets (``objects``), which has a rule of its own
         (``separate``);  extent : of a target in cells, 0 = learnt from the finds
     rule     : how cells are ranked, ``foraging``, ``probability`` or ``paper`` (``ranking``)
@@ -45,6 +47,7 @@ class EmPtdmSettings:
     guard: bool = True
     base_rate: bool = False
     views: int = 8
+    period: int = 8
     goal: str = "cells"
     extent: float = 0.0
     rule: str = "foraging"
@@ -68,8 +71,9 @@ class EmPtdmSettings:
         for name in ("strength", "a", "sigma"):
             if not 0 < getattr(self, name) < math.inf:
                 raise InputError(f"{name}={getattr(self, name)}: give a number above 0")
-        if self.every < 1:
-            raise InputError(f"every={self.every}: give at least 1")
+        for name in ("every", "period"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name}={getattr(self, name)}: give at least 1")
         checked_rule(self.rule)
         checked_extent(self.extent)
         if checked_goal(self.goal) == "objects" and self.rule != "foraging":

@@ -25,18 +25,12 @@ from engram.memory.transient import ShiftedDenoiser
 from engram.observation import Observation, Observations
 from engram.policies.forecast import Array, Belief
 from engram.policies.hyperprior import hyperprior_for
-from engram.policies.imagination import Imagination, mean_of, measurements_of
+from engram.policies.imagination import Imagination
 from engram.policies.layering import LayerBelief, LayerForecaster
 from engram.policies.outcome_h import OutcomeTransform, tilted
 from engram.policies.process import ProcessBelief, ProcessForecaster
-from engram.posterior import Measured
+from engram.policies.views import SymmetricMean
 from engram.reward import AffineReward, presence_prior
-from engram.symmetry import TURNS, views_back, views_of
-
-VIEWS = (1, 4, TURNS)
-"""How many symmetries can be averaged: none, the quarter turns, all."""
-FOLDS = 4
-"""Parts into which cells with doubtful reports are put, each left out of as many of the views."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -67,50 +61,15 @@ class Remembering:
 
     h       : whether h tilts;  strength : how firmly it is held to its hyperprior
     updates : numbers of measurements after which it learns
-    views   : symmetries averaged in the mean (``VIEWS``); unless it is 1, all of them where
-        reports left doubt, so that each such cell is left out of two
+    views, period : symmetries averaged in the mean, and every how many measurements all of them
+        are computed (``views``)
     """
 
     h: bool
     strength: float
     updates: frozenset[int]
     views: int
-
-
-def expected_image(
-    denoiser: Denoiser, measured: Measured, unsure: NDArray[np.bool_], grid: Grid, views: int
-) -> Tensor:
-    """(1, C, H, W) the area that a memory expects, by one evaluation, averaged over symmetries.
-
-    Cells whose reports left doubt, ``unsure`` (n_cells,), are told with noise, and each is left out
-    of some of the views: its mean is what those expect, who know of everything but its own visits.
-    """
-    square = views > 1 and grid.height == grid.width
-    told = _told(grid, unsure, views if square else FOLDS)
-    if not square and told is None:
-        return mean_of(denoiser, measured)
-    parts = [measured.values, measured.mask, measured.sigma]
-    if told is not None:
-        parts = [measured.values * told, measured.mask * told, measured.sigma.expand_as(told)]
-    images = torch.cat(parts, dim=1)
-    turns = tuple(range(views))
-    images = views_of(images, turns) if square else images
-    means = mean_of(denoiser, Measured(images[:, :-2], images[:, -2:-1], images[:, -1:]))
-    back = views_back(means, turns) if square else means
-    if told is None:
-        return back.mean(dim=0, keepdim=True)
-    counts = torch.where((told == 0).any(dim=0, keepdim=True), 1 - told, told)
-    return (back * counts).sum(dim=0, keepdim=True) / counts.sum(dim=0, keepdim=True)
-
-
-def _told(grid: Grid, unsure: NDArray[np.bool_], views: int) -> Tensor | None:
-    """(views, 1, H, W) 0 where a view is not told of a cell; None where all are told of all."""
-    if not unsure.any():
-        return None
-    part = np.full(grid.n_cells, -1)
-    part[unsure] = np.arange(unsure.sum()) % FOLDS
-    pixels = torch.from_numpy(grid.pixels(part))
-    return torch.stack([(pixels != k % FOLDS).float() for k in range(views)])[:, None]
+    period: int
 
 
 class MemoryForecaster:
@@ -133,6 +92,7 @@ class MemoryForecaster:
         self.frozen = CountedDenoiser(memory)
         self.imagination, self.spatial, self.plan = imagination, spatial, plan
         self.layered = layered
+        self.posterior_mean = SymmetricMean(self.grid, plan.views, plan.period)
         layers = memory.card.layers
         self.reward = AffineReward(self.grid.channels, prior=presence_prior(layers))
         self.transient = OutcomeTransform(
@@ -175,13 +135,6 @@ class MemoryForecaster:
         alone = np.zeros(features.shape[1])
         alone[-1] = self.transient.initial[-1]
         return tilted(features, alone)
-
-    def posterior_mean(self, denoiser: Denoiser, observations: Observations) -> Tensor:
-        """(1, C, H, W) by one evaluation, averaged over symmetries (``expected_image``)."""
-        unsure = doubtful(observations.log_odds)
-        measured, views = measurements_of(observations), self.plan.views
-        views = TURNS if views > 1 and unsure.any() else views
-        return expected_image(denoiser, measured, unsure, self.grid, views)
 
     @property
     def evaluations(self) -> float:

@@ -26,7 +26,7 @@ MEMORY = tiny_memory(1, conditioned=True)
 def memories(h: bool = True) -> MemoryForecaster:
     """Both memories, h learning after every fourth measurement."""
     imagination = Imagination(GRID, DrawPlan(particles=2, steps=1), 0, 40)
-    plan = Remembering(h, 1.0, frozenset(range(4, 40, 4)), views=1)
+    plan = Remembering(h, 1.0, frozenset(range(4, 40, 4)), views=8, period=4)
     return MemoryForecaster(MEMORY, imagination, ProcessForecaster(GRID), plan)
 
 

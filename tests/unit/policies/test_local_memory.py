@@ -22,8 +22,8 @@ from engram.policies.local.memory import LocalMemory
 from engram.policies.local.rings import Rings
 from engram.policies.local.windows import computed_by
 from engram.policies.outcome_h import OutcomeTransform
-from engram.policies.remembering import expected_image
 from engram.policies.spread import spread_blocks
+from engram.policies.views import expected_image
 from engram.testing import tiny_memory
 
 GRID = Grid(80, 66)

@@ -25,7 +25,7 @@ from engram.observation import Observations
 from engram.policies.forecast import Array
 from engram.policies.local.blending import Blending
 from engram.policies.local.told import Told
-from engram.policies.remembering import expected_image
+from engram.policies.views import expected_image
 from engram.posterior import Measured
 from engram.tiling import Tiling
 

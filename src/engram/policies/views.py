@@ -1,0 +1,131 @@
+r"""The area that a memory expects, averaged over the symmetries of a square.
+
+A network is not symmetric: turned and mirrored, the same measurements give other means
+:math:`m^g_t`, g = 1 ... 8, and their average is better than any of them. One measurement moves all
+of them alike, so that not all have to be computed after every one. After measurement t, with k the
+last multiple of a period before it,
+
+.. math::  m_t = \tfrac14 \sum_{g \le 4} m^g_t
+           + \Bigl(\tfrac18 \sum_{g \le 8} m^g_k - \tfrac14 \sum_{g \le 4} m^g_k\Bigr) ,
+
+the four quarter turns, and what all eight said beyond these when they were last asked. It is a
+function of the measurements and their order: nothing else is remembered but to save time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import is_
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from engram.detection import doubtful
+from engram.grid import Grid
+from engram.memory.denoiser import Denoiser
+from engram.observation import Observation, Observations
+from engram.policies.imagination import mean_of, measurements_of
+from engram.posterior import Measured
+from engram.symmetry import TURNS, views_back, views_of
+
+QUARTERS = 4
+"""Symmetries that are turns alone; they come first."""
+VIEWS = (1, QUARTERS, TURNS)
+"""How many symmetries can be averaged: none, the quarter turns, all."""
+FOLDS = 4
+"""Parts into which cells with doubtful reports are put, each left out of as many of the views."""
+
+
+def expected_image(
+    denoiser: Denoiser, measured: Measured, unsure: NDArray[np.bool_], grid: Grid, views: int
+) -> Tensor:
+    """(1, C, H, W) the area that a memory expects, by one evaluation, averaged over symmetries.
+
+    Cells whose reports left doubt, ``unsure`` (n_cells,), are told with noise, and each is left out
+    of some of the views: its mean is what those expect, who know of everything but its own visits.
+    """
+    square = views > 1 and grid.height == grid.width
+    told = _told(grid, unsure, views if square else FOLDS)
+    if told is None:
+        means = _means(denoiser, measured, views) if square else mean_of(denoiser, measured)
+        return means.mean(dim=0, keepdim=True)
+    parts = (measured.values * told, measured.mask * told, measured.sigma.expand_as(told))
+    means = (
+        _means(denoiser, Measured(*parts), views) if square else mean_of(denoiser, Measured(*parts))
+    )
+    counts = torch.where((told == 0).any(dim=0, keepdim=True), 1 - told, told)
+    return (means * counts).sum(dim=0, keepdim=True) / counts.sum(dim=0, keepdim=True)
+
+
+def _means(denoiser: Denoiser, measured: Measured, views: int) -> Tensor:
+    """(views, C, H, W) what is expected under each symmetry, turned back."""
+    turns = tuple(range(views))
+    images = views_of(torch.cat([measured.values, measured.mask, measured.sigma], dim=1), turns)
+    seen = Measured(images[:, :-2], images[:, -2:-1], images[:, -1:])
+    return views_back(mean_of(denoiser, seen), turns)
+
+
+def _told(grid: Grid, unsure: NDArray[np.bool_], views: int) -> Tensor | None:
+    """(views, 1, H, W) 0 where a view is not told of a cell; None where all are told of all."""
+    if not unsure.any():
+        return None
+    part = np.full(grid.n_cells, -1)
+    part[unsure] = np.arange(unsure.sum()) % FOLDS
+    pixels = torch.from_numpy(grid.pixels(part))
+    return torch.stack([(pixels != k % FOLDS).float() for k in range(views)])[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class _Renewed:
+    """What all views said beyond the quarter turns (1, C, H, W), after these measurements."""
+
+    denoiser: Denoiser
+    items: list[Observation]
+    beyond: Tensor
+
+    def is_of(self, denoiser: Denoiser, items: list[Observation]) -> bool:
+        alike = denoiser is self.denoiser and len(items) == len(self.items)
+        return alike and all(map(is_, items, self.items))
+
+
+class SymmetricMean:
+    """The mean of an area over ``views`` symmetries, all eight of them computed when the number of
+    measurements is a multiple of ``period`` (module docstring)."""
+
+    def __init__(self, grid: Grid, views: int, period: int) -> None:
+        self.grid, self.views, self.period = grid, views, period
+        self._last: _Renewed | None = None
+
+    def __call__(self, denoiser: Denoiser, observations: Observations) -> Tensor:
+        """(1, C, H, W) what is expected after these measurements; where reports left doubt, all
+        views are computed, so that each such cell is left out of two."""
+        unsure, views = doubtful(observations.log_odds), self.views
+        square, all_told = self.grid.height == self.grid.width, not unsure.any()
+        if all_told and square and views == TURNS and self.period > 1:
+            return self._by_turns(denoiser, observations)
+        views = views if all_told or views == 1 else TURNS
+        return expected_image(denoiser, measurements_of(observations), unsure, self.grid, views)
+
+    def _by_turns(self, denoiser: Denoiser, observations: Observations) -> Tensor:
+        measured, since = measurements_of(observations), len(observations) % self.period
+        if not since:
+            means = _means(denoiser, measured, TURNS)
+            self._keep(denoiser, observations, means)
+            return means.mean(dim=0, keepdim=True)
+        beyond = self._beyond(denoiser, observations, len(observations) - since)
+        quarters = _means(denoiser, measured, QUARTERS).mean(dim=0, keepdim=True)
+        return quarters + beyond * (measured.mask == 0)
+
+    def _beyond(self, denoiser: Denoiser, observations: Observations, first: int) -> Tensor:
+        """What all views said beyond the quarter turns after the ``first`` measurements."""
+        if self._last is None or not self._last.is_of(denoiser, observations.items[:first]):
+            then = observations.subset(range(first))
+            self._keep(denoiser, then, _means(denoiser, measurements_of(then), TURNS))
+        assert self._last is not None
+        return self._last.beyond
+
+    def _keep(self, denoiser: Denoiser, observations: Observations, means: Tensor) -> None:
+        beyond = means.mean(dim=0, keepdim=True) - means[:QUARTERS].mean(dim=0, keepdim=True)
+        self._last = _Renewed(denoiser, list(observations.items), beyond)

@@ -1,0 +1,96 @@
+"""Means over symmetries: all of them now and then, the quarter turns in between."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from engram import Grid, Observation
+from engram.detection import Detection
+from engram.memory.denoiser import CountedDenoiser, Estimate, Known
+from engram.observation import Observations
+from engram.policies.imagination import measurements_of
+from engram.policies.views import SymmetricMean, expected_image
+from engram.testing import tiny_memory
+
+GRID = Grid(8, 8)
+MEMORY = tiny_memory(1, conditioned=True)
+NOBODY = np.zeros(GRID.n_cells, bool)
+
+
+ITEMS = [Observation.checked(GRID, GRID.at(11 * i % 64), i % 3 / 2, i % 3 / 2) for i in range(20)]
+
+
+def measured(count: int, grid: Grid = GRID, detection: float = 1.0) -> Observations:
+    """The first measurements of a walk; always the same objects."""
+    return Observations(grid, ITEMS[:count], Detection(detection))
+
+
+def averaged(count: int, views: int) -> torch.Tensor:
+    """The mean over the first symmetries, computed for this number of measurements."""
+    return expected_image(MEMORY, measurements_of(measured(count)), NOBODY, GRID, views)
+
+
+@pytest.mark.parametrize("count", [0, 4, 8])
+def test_all_views_are_computed_at_multiples_of_the_period(count: int) -> None:
+    mean = SymmetricMean(GRID, 8, 4)(MEMORY, measured(count))
+    torch.testing.assert_close(mean, averaged(count, 8))
+
+
+@pytest.mark.parametrize("count", [5, 7, 10])
+def test_in_between_the_quarter_turns_and_what_all_said_beyond_them(count: int) -> None:
+    mean = SymmetricMean(GRID, 8, 4)(MEMORY, measured(count))
+    then = count - count % 4
+    beyond = averaged(then, 8) - averaged(then, 4)
+    mask = measurements_of(measured(count)).mask
+    assert beyond.abs().max() > 1e-4
+    torch.testing.assert_close(mean, averaged(count, 4) + beyond * (1 - mask))
+
+
+def test_a_mean_does_not_depend_on_what_was_asked_before() -> None:
+    one_by_one = SymmetricMean(GRID, 8, 4)
+    for count in (3, 9, 4, 13, 6, 14):  # also fewer again: a correction took some back
+        at_once = SymmetricMean(GRID, 8, 4)(MEMORY, measured(count))
+        assert torch.equal(one_by_one(MEMORY, measured(count)), at_once)
+
+
+class Halved(CountedDenoiser):
+    """A memory that expects half of what the other does."""
+
+    def estimate(self, x_t: torch.Tensor, t: torch.Tensor, known: Known | None = None) -> Estimate:
+        found = super().estimate(x_t, t, known)
+        return Estimate(found.x0 / 2, found.eps)
+
+
+def test_another_memory_and_other_measurements_are_not_taken_for_those_of_before() -> None:
+    mean, other = SymmetricMean(GRID, 8, 4), Halved(MEMORY)
+    mean(MEMORY, measured(5))
+    fresh = SymmetricMean(GRID, 8, 4)(other, measured(5))
+    assert torch.equal(mean(other, measured(5)), fresh)
+    changed = [Observation.checked(GRID, item.cell, 0.9, 1.0) for item in ITEMS[:5]]
+    fresh = SymmetricMean(GRID, 8, 4)(MEMORY, Observations(GRID, changed))
+    assert torch.equal(mean(MEMORY, Observations(GRID, changed)), fresh)
+
+
+def test_evaluations_are_half_but_for_one_in_a_period() -> None:
+    counted, mean = CountedDenoiser(MEMORY), SymmetricMean(GRID, 8, 4)
+    for count in range(9):
+        mean(counted, measured(count))
+    assert counted.evaluations * 16 == 3 * 8 + 6 * 4
+
+
+def test_where_reports_left_doubt_all_views_are_computed_every_time() -> None:
+    counted = CountedDenoiser(MEMORY)
+    SymmetricMean(GRID, 8, 4)(counted, measured(5, detection=0.7))
+    assert counted.evaluations * 16 == 8
+
+
+@pytest.mark.parametrize(("views", "period", "computed"), [(8, 1, 8), (4, 8, 4), (1, 8, 1)])
+def test_other_numbers_of_views_are_computed_every_time(
+    views: int, period: int, computed: int
+) -> None:
+    counted = CountedDenoiser(MEMORY)
+    mean = SymmetricMean(GRID, views, period)(counted, measured(5))
+    assert counted.evaluations * 16 == computed
+    torch.testing.assert_close(mean, averaged(5, views))
