@@ -98,6 +98,17 @@ def test_a_template_says_nothing_of_itself() -> None:
     assert not speak.any()
 
 
+def test_a_template_at_the_border_says_nothing_of_what_lies_beyond() -> None:
+    """An L at the upper edge: whether it goes on beyond is not known, so of what lies above a copy
+    nothing is said."""
+    truth, shape = area((0, 3, L)), np.zeros((18, 18), bool)
+    seen = shape.copy()
+    seen[0:5, 2:7] = True
+    (one,) = templates(*seen_of(truth, seen))
+    assert not one.counts[0].any()
+    assert one.place.sum() == one.counts.sum()
+
+
 def by_loops(truth: Mask, seen: Mask, base: float) -> NDArray[np.float64]:
     """The formulas of the module for one template, the first L, wholly known, copies turned or
     not with equal chance: one group of finds elsewhere."""
