@@ -47,7 +47,7 @@ from engram.policies.lens import Lensed
 from engram.policies.outcome_h import curvature, most_likely, tilted
 from engram.simulation import simulate
 from engram.tasks.base import Task
-from engram.tasks.species import SpeciesPlan
+from engram.tasks.species_plan import SpeciesPlan
 
 Array = NDArray[np.float64]
 Lesson = tuple[Array, Array]

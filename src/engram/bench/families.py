@@ -14,7 +14,8 @@ from engram.errors import InputError
 from engram.tasks.balls import SIZE
 from engram.tasks.sets import TaskSet, ball_tasks
 from engram.tasks.settings import Setting
-from engram.tasks.species import SpeciesPlan, species_tasks
+from engram.tasks.species import species_tasks
+from engram.tasks.species_plan import SpeciesPlan
 
 Files = Sequence[Path]
 

@@ -17,7 +17,7 @@ from engram.plugins import Registry
 from engram.policies.spec import Value
 from engram.tasks.sets import TaskSet
 from engram.tasks.settings import Setting, of_maker, of_plan, read_plan
-from engram.tasks.species import SpeciesPlan
+from engram.tasks.species_plan import SpeciesPlan
 
 Settings = Mapping[str, Value]
 

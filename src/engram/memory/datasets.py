@@ -31,7 +31,8 @@ from engram.errors import InputError
 from engram.tasks.occurrences import Occurrences, Years
 from engram.tasks.regions import lattice_of, log_counts
 from engram.tasks.sets import task_rng
-from engram.tasks.species import RegionSearch, SpeciesPlan
+from engram.tasks.species import RegionSearch
+from engram.tasks.species_plan import SpeciesPlan
 from engram.tasks.tables import read_occurrences
 
 PRIOR_PLAN = SpeciesPlan(min_records=30, max_share=1.0)

@@ -11,7 +11,7 @@ from PIL import Image
 from engram import InputError
 from engram.memory.datasets import photographs, species_maps
 from engram.memory.sources import ArraySource
-from engram.tasks.species import SpeciesPlan
+from engram.tasks.species_plan import SpeciesPlan
 
 BOX = (40.0, 50.0, -100.0, -90.0)
 

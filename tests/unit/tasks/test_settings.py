@@ -15,7 +15,7 @@ from engram.bench.suites import OURS, Suite
 from engram.cli import _tasks as given
 from engram.tasks.sets import TaskSet, ball_tasks
 from engram.tasks.settings import Setting, columns_of, names_of, of_maker, option, years_of
-from engram.tasks.species import SpeciesPlan
+from engram.tasks.species_plan import SpeciesPlan
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ import pytest
 from engram import InputError
 from engram.tasks.occurrences import Occurrences
 from engram.tasks.regions import Region, Regions, lattice_of, log_counts
-from engram.tasks.species import SpeciesPlan, species_tasks
+from engram.tasks.species import species_tasks
+from engram.tasks.species_plan import SpeciesPlan
 from engram.tasks.tables import read_occurrences
 
 SMALL = SpeciesPlan(box=(40.0, 50.0, -100.0, -90.0), min_records=20)

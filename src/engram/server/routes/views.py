@@ -20,7 +20,7 @@ from engram.server.pictures import TILE, coloured, tile
 from engram.server.problems import ProblemError
 from engram.server.routes.campaigns import At
 from engram.server.routing import router
-from engram.server.schemas import answers
+from engram.server.schemas import answers, standing
 
 views = router("/campaigns/{name}", ["views"])
 
@@ -45,7 +45,7 @@ Limit = Annotated[float | None, Query(ge=-1e18, le=1e18)]
 
 @views.get(
     "/status",
-    response_model=answers.Status,
+    response_model=standing.Status,
     response_model_exclude_unset=True,
     **needs("viewer"),
 )
