@@ -26,7 +26,6 @@ Cell = tuple[int, int]
 SIDE = 6
 CELLS = SIDE * SIDE
 PROCESS = Hyperparameters(variance=0.25, length=2.0, noise=0.02)
-PERIOD = 8
 RADII = ((0.0, 1.1), (1.1, 2.3), (2.3, 3.7), (3.7, 5.2))
 
 
@@ -132,28 +131,15 @@ class Reference:
         return Stage(mean, own, process, doubt, tilted, p, features, affine, mixture)
 
     def posterior_mean(self) -> Array:
-        """Mean over the fields turned by quarters, and beside what was measured what all fields
-        expected beyond these when the number of measurements was last a multiple of ``PERIOD``."""
-        t = len(self.seen)
-        now, then = self._means(t), self._means(t - t % PERIOD)
-        if len(now) == 1:
-            return now[0]
-        beyond = then.mean(axis=0) - then[::2].mean(axis=0)
-        beyond[self.index if t % PERIOD else []] = 0
-        return np.asarray(now[::2].mean(axis=0) + beyond)
-
-    def _means(self, first: int) -> Array:
-        """(fields, n_cells) after the first measurements, by each of the turned fields; noisy
-        pixels are drawn to what was measured once more."""
-        index = self.index[:first]
+        """Mean over the turned fields; noisy pixels are drawn to what was measured once more."""
         measured = np.zeros(CELLS, bool)
-        measured[index] = True
+        measured[self.index] = True
         values, sigma = np.zeros(CELLS), np.full(CELLS, 2 * self.task.noise)
-        values[index] = self.content[:first]
+        values[self.index] = self.content
         exact = np.maximum(sigma, 1e-4)
         means = [field.given(values, exact, measured).mean for field in self.fields]
         pull = measured / (1 + sigma**2)
-        return np.array([mean + pull * (values - mean) for mean in means])
+        return np.mean([mean + pull * (values - mean) for mean in means], axis=0)
 
     def _affine(self) -> Array:
         """Least squares with half an invented measurement for each of slope and bias 1/2."""

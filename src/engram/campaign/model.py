@@ -48,11 +48,10 @@ UNSAID: tuple[tuple[str, Any], ...] = (
 """Terms that stand in the log only where they are something else."""
 
 
-RULES = 5
+RULES = 4
 """How a new campaign chooses cells: 1, by policies that are told afterwards which cells are out,
 closed or too dear; 2, by policies that know it when they rank; 3, by those of before copies were
-recognised; 4, by those that computed all symmetries after every measurement; 5, by policies as they
-usually are today (``older_rules`` has what they were)."""
+recognised; 4, by policies as they usually are today (``older_rules`` has what they were)."""
 
 
 LARGEST = 1e12

@@ -23,8 +23,6 @@ OLD_DRAWS: dict[str, Any] = {"guidance": "mmps", "steps": 6, "refresh_steps": 3}
 """The ``paper`` preset, before its draws were those of a memory that can be told."""
 BEFORE_COPIES: dict[str, Any] = {"copies": False}
 """The default engine, before it recognised copies of what it had outlined."""
-BEFORE_PERIODS: dict[str, Any] = {"period": 1}
-"""The default engine, while it computed all symmetries after every measurement."""
 PAPERS = ("em-ptdm", "diffatd", "greedy")
 """Policies that have that preset."""
 SPREADING = ("em-ptdm", "gp", "spread", "layer-order")
@@ -37,8 +35,8 @@ def options_of_then(spec: Spec, memories: Sequence[PermanentMemory] | None) -> d
         return {}
     told = all(memory.conditioned for memory in memories)
     ours = _is_one_of(("em-ptdm",), spec) and spec.preset != "paper" and told
-    if ours and spec.rules < 5:
-        return BEFORE_PERIODS | (BEFORE_COPIES if spec.rules < 4 else {})
+    if ours and spec.rules < 4:
+        return BEFORE_COPIES
     if spec.rules >= 3:
         return {}
     if spec.preset == "paper":

@@ -46,15 +46,6 @@ def test_campaigns_of_before_copies_do_without(tmp_path: Path, rules: int, copie
     assert (policy.copies is not None) == copies
 
 
-@pytest.mark.parametrize(("rules", "period"), [(3, 1), (4, 1), (RULES, 8)])
-def test_campaigns_of_before_computed_all_views_every_time(
-    tmp_path: Path, rules: int, period: int
-) -> None:
-    policy = _campaign(tmp_path, rules, policy="em-ptdm").policy()
-    assert isinstance(policy, EmPtdm)
-    assert policy.memory.posterior_mean.period == period
-
-
 ROCK = Layers.of(Grid(8, 8), {"rock": np.arange(64.0).reshape(8, 8)})
 
 

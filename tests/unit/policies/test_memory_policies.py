@@ -223,20 +223,26 @@ def test_particles_are_renewed_after_ten_measurements_however_they_come(
 
 
 def test_evaluations_are_counted_where_the_network_is_called(memory: PermanentMemory) -> None:
-    """Eight views a query in eight, four otherwise; four particles of one or two steps every tenth,
-    if somebody looks."""
-    views = 3 * 8 + 17 * 4
+    """Eight views a query; four particles of one or two steps every tenth, if somebody looks."""
     trace = simulate(_policy("em-ptdm", memory, 20), _small_task())
-    assert trace.evaluations == pytest.approx(views / 16)
+    assert trace.evaluations == pytest.approx(20 * 8 / 16)
     seen = simulate(_policy("em-ptdm", memory, 20), _small_task(), snapshots=[15])
-    assert seen.evaluations == pytest.approx((views + 4 * 2 + 4 * 1) / 16)
+    assert seen.evaluations == pytest.approx((20 * 8 + 4 * 2 + 4 * 1) / 16)
 
 
 @pytest.mark.parametrize("views", [1, 4, 8])
 def test_as_many_views_as_are_asked_for(memory: PermanentMemory, views: int) -> None:
-    policy = make_policy("em-ptdm", _small_task().grid, 5, memory=memory, views=views, period=1)
+    policy = make_policy("em-ptdm", _small_task().grid, 5, memory=memory, views=views)
     trace = simulate(policy, _small_task())
     assert trace.evaluations == pytest.approx(5 * views / 16)
+
+
+def test_all_views_in_every_period_and_the_quarter_turns_in_between(
+    memory: PermanentMemory,
+) -> None:
+    policy = make_policy("em-ptdm", _small_task().grid, 20, memory=memory, period=8)
+    trace = simulate(policy, _small_task())
+    assert trace.evaluations == pytest.approx((3 * 8 + 17 * 4) / 16)
 
 
 def test_where_reports_leave_doubt_all_views_are_looked_at(memory: PermanentMemory) -> None:
