@@ -144,6 +144,19 @@ def test_the_look_ahead_decides_where_outcomes_predict_better_than_layers(
             assert policy._outdone(replace(mixed, weights=np.array(weights))) == outdone
 
 
+def test_layers_that_are_not_judged_are_followed_as_under_rules_4(memory: PermanentMemory) -> None:
+    """Cells that the engine of then visited, so that logs of then are replayed."""
+    first = [82, 14, 78, 27, 2, 39, 26, 15, 3, 16, 4, 13, 1, 25, 38, 12, 24, 37, 0, 36, 28, 5, 17]
+    layers = Layers.of(GRID, {"a": VALUES, "b": NOISE})
+    then, now = (
+        make_policy("em-ptdm", GRID, 40, memory=memory, draws=FEW, layers=layers, judged=judged)
+        for judged in (False, True)
+    )
+    visited = [[GRID.index(cell) for cell in simulate(one, CORNER).cells] for one in (then, now)]
+    assert visited[0][: len(first)] == first
+    assert visited[1][: len(first)] != first
+
+
 def test_layers_that_are_not_judged_lead_by_two_nats(memory: PermanentMemory) -> None:
     told = make_policy("em-ptdm", GRID, BUDGET, memory=memory, draws=FEW, layers=HIGH, judged=False)
     weights = np.exp([0.0, 2.0, 0.0]) / (2 + np.exp(2.0))
