@@ -199,7 +199,7 @@ class EmPtdm(Policy):
         mixed = self.mixture.mixed(*parts, relevance=relevance)
         copied = None
         if self.copies is not None:
-            copied = self.copies.belief(mixed.probability, self.observations)
+            copied = self._heard(self.copies.belief(mixed.probability, self.observations), mixed)
             mixed = replace(mixed, probability=copied.probability)
         imagined = self.explained.of(memory, self.observations)
         self.log.evaluations = self.memory.evaluations
@@ -244,8 +244,19 @@ class EmPtdm(Policy):
         """The rule of the settings; doubt counts as far as layers do not tell where targets are."""
         if not isinstance(self.ranker, Foraging) or "layers" not in self.mixes:
             return self.ranker
-        blind = 1 - float(mixed.weights[self.mixes.index("layers")])
-        return replace(self.ranker, explore=blind * self.ranker.explore)
+        return replace(self.ranker, explore=self._blind(mixed) * self.ranker.explore)
+
+    def _heard(self, copied: Copied, mixed: MixedBelief) -> Copied:
+        """Copies, which know nothing of layers, as far as these do not tell where targets are."""
+        if "layers" not in self.mixes:
+            return copied
+        blind = self._blind(mixed)
+        both = blind * copied.probability + (1 - blind) * copied.others
+        return replace(copied, probability=both, weight=blind * copied.weight)
+
+    def _blind(self, mixed: MixedBelief) -> float:
+        """What all but layers count."""
+        return 1 - float(mixed.weights[self.mixes.index("layers")])
 
     def layered(self) -> Explained | None:
         if self.known is None:

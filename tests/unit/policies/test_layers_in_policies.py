@@ -168,6 +168,23 @@ def test_layers_that_are_not_judged_lead_by_two_nats(memory: PermanentMemory) ->
     np.testing.assert_array_equal(beliefs.mixed.doubt, beliefs.layered.doubt)
 
 
+def test_copies_count_as_far_as_layers_do_not_lead(memory: PermanentMemory) -> None:
+    policy = make_policy("em-ptdm", GRID, 40, memory=memory, draws=FEW, layers=HIGH)
+    simulate(policy, DISCS)
+    assert isinstance(policy, EmPtdm)
+    assert policy.copies is not None
+    beliefs = policy.believed().beliefs
+    copied, leads = beliefs.copied, beliefs.mixed.weights[policy.mixes.index("layers")]
+    assert copied is not None
+    assert leads > 0.05
+    weight = (1 - leads) * policy.copies.weight
+    assert copied.weight == pytest.approx(weight)
+    assert copied.speak.any()
+    both = np.where(copied.speak, weight * copied.copies + (1 - weight) * copied.others, 0.0)
+    expected = np.where(copied.speak, both, copied.others)
+    np.testing.assert_allclose(beliefs.mixed.probability, expected)
+
+
 def test_a_search_goes_on_from_its_state(memory: PermanentMemory) -> None:
     values = {"v": VALUES, "b": NOISE}
     whole, half = engine(memory, values), engine(memory, values)
