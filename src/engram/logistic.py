@@ -22,11 +22,20 @@ sizes, from the same start and at the same numbers of visits as ``engram.spatial
 model is a function of the ordered visits alone. Of several layers most may be useless: as in
 ``engram.layered`` the mode of the prior of each is ``SIZE`` times the probability that it is the
 one that matters, given the visits.
+
+Whether anything that was told beforehand matters at all is judged by the same evidences
+(``relevance``): of a field alone at the usual level, :math:`Z_0`, of each layer beside it, as large
+as one that is worth following (``WORTH``), and of what is expected alone, :math:`Z_1, \dots, Z_n`,
+
+.. math::  r = \frac{\rho\,\bar Z}{\rho\,\bar Z + (1 - \rho)\,Z_0} , \qquad
+           \bar Z = \tfrac1n \sum_l Z_l ,
+
+with :math:`\rho` = ``RELEVANT`` before the first visit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -61,6 +70,9 @@ SIZE, SIZE_SD, SIZES_SD = 1.0, 1.5, 1.5
 several."""
 FADED = 3e-3
 """Smallest mode of that prior."""
+RELEVANT, WORTH = 0.9, 3.0
+"""Chance that anything told beforehand matters, before the first visit, and the size of a layer
+that does: the larger, the sooner useless ones are known."""
 LIMITS = (0.02, 20.0), (0.5, 30.0), (1e-3, 30.0)
 """Bounds of variance, length and sizes."""
 SLOPE = 1.0
@@ -165,6 +177,7 @@ class LogisticModel:
         self.pairs = CellPairs(grid.geometry)
         self.start = np.log([*FIELD, *[SIZE] * len(self.terms)])
         self._theta, self._keys = self.start, (b"", b"")
+        self.relevance = RELEVANT
         self._condition(Sites(np.zeros(0, np.intp), np.zeros(0), np.zeros(0)))
 
     # -- fitting ---------------------------------------------------------------------------
@@ -176,7 +189,7 @@ class LogisticModel:
         every = Sites.of(index, found, factors)
         keys = _key(first), _key(every)
         if keys[0] != self._keys[0]:
-            self._theta = self._learn(first)
+            self._theta, self.relevance = self._learn(first)
         if keys != self._keys:
             self._condition(every)
         self._keys = keys
@@ -208,13 +221,14 @@ class LogisticModel:
         self.weights = Weights(shared, mode.slope @ shared[index], weights - own.T @ own)
         self._sites = sites, mode
 
-    def _learn(self, sites: Sites) -> Array:
-        """Evidence times priors, maximised from the prior's mode: log (variance, length, sizes)."""
+    def _learn(self, sites: Sites) -> tuple[Array, float]:
+        """Evidence times priors, maximised from the prior's mode: log (variance, length, sizes).
+        And r, the chance that anything told beforehand matters."""
         from scipy.optimize import minimize
 
         labels, counts = _labels(sites)
         if not 0 < labels.sum() < len(labels):
-            return self.start
+            return self.start, RELEVANT
         index, mean = sites.index, self.expected[sites.index]
         apart = self.grid.geometry.between(index)
         parts = [t.columns[index] @ t.columns[index].T for t in self.terms]
@@ -225,11 +239,14 @@ class LogisticModel:
             changes += [a * part for a, part in zip(np.exp(theta[2:]), parts, strict=True)]
             return fixed + own + sum(changes[2:], np.zeros_like(own)), changes
 
-        several = len(parts) > 1
+        def evidence(kernels: Iterable[Array]) -> Array:
+            return np.array([mode_of(one, mean, labels, counts).evidence for one in kernels])
+
+        field = _matern(apart, *FIELD)[0]
+        without = fixed + field
         start, width = self.start.copy(), np.array([*FIELD_SD, *[SIZE_SD] * len(parts)])
-        if several:
-            without = fixed + _matern(apart, *FIELD)[0]
-            start[2:] = _modes(without, parts, mean, labels, counts)
+        if len(parts) > 1:
+            start[2:] = _modes(evidence((without, *(without + SIZE * part for part in parts))))
             width[2:] = SIZES_SD
 
         def loss(theta: Array) -> tuple[float, Array]:
@@ -242,7 +259,16 @@ class LogisticModel:
         limits = np.log([*LIMITS[:2], *[LIMITS[2]] * len(parts)])
         options = {"maxfun": EVALUATIONS, "ftol": 1e-4}
         best = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=limits, options=options)
-        return np.asarray(best.x, np.float64)
+        level = np.full(len(index), LEVEL)
+        alone = mode_of(field + LEVEL_SD**2, level, labels, counts).evidence
+        told = [without] if self.expects else []
+        told += [without + WORTH * part for part in parts]
+        return np.asarray(best.x, np.float64), _relevance(alone, evidence(told))
+
+    @property
+    def expects(self) -> bool:
+        """Whether a belief or a sign was given."""
+        return bool((self.expected != LEVEL).any())
 
     # -- what is believed ------------------------------------------------------------------
 
@@ -335,12 +361,14 @@ def _matern(apart: Array, variance: float, length: float) -> tuple[Array, Array,
     return own, own, u**2 * decay
 
 
-def _modes(
-    without: Array, parts: Sequence[Array], mean: Array, labels: Array, counts: Array
-) -> Array:
-    """Logarithms of the modes of the priors of sizes, by the evidence of each layer alone beside
-    that of none."""
-    kernels = (without, *(without + SIZE * part for part in parts))
-    evidence = np.array([mode_of(one, mean, labels, counts).evidence for one in kernels])
+def _relevance(alone: float, told: Array) -> float:
+    """r, by the logarithms of the evidence of a field alone and of what was told."""
+    gain = float(np.logaddexp.reduce(told)) - np.log(len(told)) - alone
+    return float(expit(logit(RELEVANT) + gain))
+
+
+def _modes(evidence: Array) -> Array:
+    """Logarithms of the modes of the priors of sizes, by the evidence of none and of each layer
+    alone."""
     chances = np.exp(evidence - evidence.max())
     return np.asarray(np.log(np.maximum(SIZE * chances[1:] / chances.sum(), FADED)))

@@ -10,10 +10,13 @@ from scipy.stats import norm
 from engram.grid import Grid
 from engram.layers import Layers
 from engram.logistic import (
+    FIELD,
     LEVEL,
     LEVEL_SD,
+    RELEVANT,
     SIZE,
     SLOPE,
+    WORTH,
     LogisticModel,
     _matern,
     averaged,
@@ -163,3 +166,39 @@ def test_a_doubtful_blank_says_less_than_a_certain_one() -> None:
     before = averaged(np.array([LEVEL]), np.array([LEVEL_SD**2 + 1]))[0]
     assert certain.probability()[near] < doubtful.probability()[near]
     assert certain.probability()[near] < before
+
+
+def test_what_was_told_matters_by_bayes_rule_of_its_evidence() -> None:
+    """Each layer, and what is expected alone, against a field at the usual level."""
+    cells = RNG.choice(SIDE * SIDE, 20, replace=False)
+    labels, counts = TARGET[cells].astype(float), np.ones(20)
+    field = _matern(GRID.geometry.between(cells), *FIELD)[0] + LEVEL_SD**2
+    for expected in (None, "less"):
+        signs = None if expected is None else {"v": expected}
+        model = told(Layers.of(GRID, {"v": VALUES, "w": NOISE}, expected=signs), cells)
+        kernels = [field + WORTH * t.columns[cells] @ t.columns[cells].T for t in model.terms]
+        kernels = kernels if expected is None else [field, *kernels]
+        mean, level = model.expected[cells], np.full(20, LEVEL)
+        ours = np.mean([np.exp(mode_of(k, mean, labels, counts).evidence) for k in kernels])
+        alone = np.exp(mode_of(field, level, labels, counts).evidence)
+        chance = RELEVANT * ours / (RELEVANT * ours + (1 - RELEVANT) * alone)
+        assert model.relevance == pytest.approx(chance)
+
+
+def test_relevance_follows_what_layers_predict() -> None:
+    cells = np.random.RandomState(8).permutation(SIDE * SIDE)[:60]
+    layers = {
+        "predicts": Layers.of(GRID, {"v": VALUES}),
+        "noise": Layers.of(GRID, {f"n{i}": n for i, n in enumerate(_noise(5))}),
+        "both": Layers.of(GRID, {"v": VALUES} | {f"n{i}": n for i, n in enumerate(_noise(5))}),
+        "useless belief": Layers(GRID, belief=np.where(_noise(1)[0] > 0, 0.95, 0.05)),
+    }
+    found = {name: told(one, cells).relevance for name, one in layers.items()}
+    assert LogisticModel(GRID, layers["noise"]).relevance == RELEVANT
+    assert min(found["predicts"], found["both"]) > 0.99
+    assert found["noise"] < RELEVANT
+    assert found["useless belief"] < RELEVANT / 2
+
+
+def _noise(count: int) -> list[np.ndarray]:
+    return [np.random.RandomState(i).randn(SIDE * SIDE) for i in range(count)]

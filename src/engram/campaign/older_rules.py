@@ -23,6 +23,8 @@ OLD_DRAWS: dict[str, Any] = {"guidance": "mmps", "steps": 6, "refresh_steps": 3}
 """The ``paper`` preset, before its draws were those of a memory that can be told."""
 BEFORE_COPIES: dict[str, Any] = {"copies": False}
 """The default engine, before it recognised copies of what it had outlined."""
+BEFORE_JUDGED: dict[str, Any] = {"judged": False}
+"""The default engine with layers, before it judged whether they matter."""
 PAPERS = ("em-ptdm", "diffatd", "greedy")
 """Policies that have that preset."""
 SPREADING = ("em-ptdm", "gp", "spread", "layer-order")
@@ -35,8 +37,9 @@ def options_of_then(spec: Spec, memories: Sequence[PermanentMemory] | None) -> d
         return {}
     told = all(memory.conditioned for memory in memories)
     ours = _is_one_of(("em-ptdm",), spec) and spec.preset != "paper" and told
-    if ours and spec.rules < 4:
-        return BEFORE_COPIES
+    if ours and spec.rules < 5:
+        layered = {} if spec.layers is None else BEFORE_JUDGED
+        return layered | (BEFORE_COPIES if spec.rules < 4 else {})
     if spec.rules >= 3:
         return {}
     if spec.preset == "paper":

@@ -63,6 +63,9 @@ from engram.policies.separate import Separate
 from engram.policies.spread import spread_blocks
 from engram.scores import Scores
 
+BEFOREHAND = ("memory", "layers")
+"""Forecasters that know something before the first measurement."""
+
 
 @dataclass(frozen=True, eq=False)
 class Beliefs:
@@ -117,7 +120,7 @@ class EmPtdm(Policy):
         self.local = by_windows(grid, memory, settings, layers)
         self.process: ProcessForecaster | LocalProcess
         self.look_ahead: Ranker[Any]
-        self.known = LayerForecaster(grid, layers) if layers else None
+        self.known = LayerForecaster(grid, layers, judged=settings.judged) if layers else None
         if self.local:
             layout = spread_blocks(grid, min(memory.card.height, memory.card.width) // 2, seed)
             self.process, self.look_ahead = LocalProcess(grid, layout), LocalLookAhead()
@@ -143,8 +146,8 @@ class EmPtdm(Policy):
         leader = self.mixes.index("layers") if others["layers"] else 0
         self.mixture = EvidenceMixture(grid, count=len(self.mixes), leader=leader)
         alike = settings.copies and settings.goal == "cells"
-        alone = detection.perfect and not layers and not self.local
-        self.copies = CopyForecaster(grid) if alike and alone else None
+        whole = detection.perfect and not self.local and (settings.judged or not layers)
+        self.copies = CopyForecaster(grid) if alike and whole else None
         self.ranker: Ranker[Belief] = (
             Likely() if settings.rule == "probability" else settings.foraging
         )
@@ -193,10 +196,11 @@ class EmPtdm(Policy):
             parts += [process] if layered is None else [layered, process]
         if self.base_rate is not None:
             parts.append(self.base_rate.belief(self.observations))
-        mixed = self.mixture.mixed(*parts)
+        relevance = 1.0 if layered is None else layered.relevance
+        mixed = self.mixture.mixed(*parts, relevance=relevance)
         copied = None
         if self.copies is not None:
-            copied = self.copies.belief(mixed.probability, self.observations)
+            copied = self._heard(self.copies.belief(mixed.probability, self.observations), mixed)
             mixed = replace(mixed, probability=copied.probability)
         imagined = self.explained.of(memory, self.observations)
         self.log.evaluations = self.memory.evaluations
@@ -222,7 +226,7 @@ class EmPtdm(Policy):
         progress = Progress.of(self.observations, self.budget, offer.out)
         if self.separate is not None:
             return self.separate.rule(self.observations).order(mixed, offer.available, progress)
-        if mixed.weights[0] < 0.5 and self.known is None:
+        if self._outdone(mixed):
             return self.look_ahead.order(beliefs.process, offer.available, progress)
         if self.settings.rule == "paper":
             weight, explore, exploit = scores.alpha, scores.exploration, scores.exploitation
@@ -230,12 +234,30 @@ class EmPtdm(Policy):
         ranking = self._rule(mixed).order(mixed, offer.available, progress)
         return replace(ranking, total=FieldTies().broken(ranking.total)) if self.local else ranking
 
+    def _outdone(self, mixed: MixedBelief) -> bool:
+        """Whether the outcomes alone predict better than all that knew something beforehand."""
+        if self.known is not None and not self.settings.judged:
+            return False
+        named = zip(self.mixes, mixed.weights.tolist(), strict=True)
+        return bool(sum(weight for name, weight in named if name in BEFOREHAND) < 0.5)
+
     def _rule(self, mixed: MixedBelief) -> Ranker[Belief]:
         """The rule of the settings; doubt counts as far as layers do not tell where targets are."""
         if not isinstance(self.ranker, Foraging) or "layers" not in self.mixes:
             return self.ranker
-        blind = 1 - float(mixed.weights[self.mixes.index("layers")])
-        return replace(self.ranker, explore=blind * self.ranker.explore)
+        return replace(self.ranker, explore=self._blind(mixed) * self.ranker.explore)
+
+    def _heard(self, copied: Copied, mixed: MixedBelief) -> Copied:
+        """Copies, which know nothing of layers, as far as these do not tell where targets are."""
+        if "layers" not in self.mixes:
+            return copied
+        blind = self._blind(mixed)
+        both = blind * copied.probability + (1 - blind) * copied.others
+        return replace(copied, probability=both, weight=blind * copied.weight)
+
+    def _blind(self, mixed: MixedBelief) -> float:
+        """What all but layers count."""
+        return 1 - float(mixed.weights[self.mixes.index("layers")])
 
     def layered(self) -> Explained | None:
         if self.known is None:

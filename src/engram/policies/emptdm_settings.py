@@ -35,8 +35,11 @@ class EmPtdmSettings:
     a        : factor of alpha(B) (appendix G): decides under rule ``paper``, explains otherwise
     every    : measurements between two refreshes of the particles (1 under rule ``paper``)
     sigma    : sigma_x of Eq. 9, in model units
-    copies   : recognise copies of what was outlined (``copies``), in areas without layers that are
-        computed as a whole, where every visit tells the truth; for goal ``cells``
+    copies   : recognise copies of what was outlined (``copies``), in areas that are computed as a
+        whole, where every visit tells the truth; for goal ``cells``
+    judged   : layers count as far as the measurements say that they matter
+        (``engram.logistic``), beside them copies are recognised and the look-ahead may decide;
+        otherwise they count in full, alone
     dreams   : how often a copy of the memory learns from dreams (``dreaming``), 0 = never
     dream_steps : training steps of each of these
     windows  : compute areas of more than ``local.LARGEST`` cells a side by windows (``local``)
@@ -57,6 +60,7 @@ class EmPtdmSettings:
     every: int = 10
     sigma: float = 1.0
     copies: bool = True
+    judged: bool = True
     dreams: int = 0
     dream_steps: int = 60
     windows: bool = True

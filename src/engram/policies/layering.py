@@ -29,23 +29,31 @@ class LayerBelief(Belief):
 
     others : (n_cells,) probability of target of each cell without its own reports where they left
         doubt
+    relevance : how far it is to be heard, the chance that layers matter
     """
 
     others: Array
+    relevance: float
 
 
 class LayerForecaster:
-    """Probability and doubt of every cell by a logistic process over place and layers."""
+    """Probability and doubt of every cell by a logistic process over place and layers.
 
-    def __init__(self, grid: Grid, layers: Layers) -> None:
-        self.model = LogisticModel(grid, layers)
+    judged : whether the visits say how far it is to be heard; otherwise it is in full
+    """
+
+    def __init__(self, grid: Grid, layers: Layers, *, judged: bool) -> None:
+        self.model, self.judged = LogisticModel(grid, layers), judged
 
     def belief(self, observations: Observations) -> LayerBelief:
         found = (observations.outcomes > 0).astype(np.float64)
         model = self.model.fit(observations.indices, found, observations.factors)
         others = model.others()
         return LayerBelief(
-            probability=updated(others, observations.log_odds), doubt=model.doubt(), others=others
+            probability=updated(others, observations.log_odds),
+            doubt=model.doubt(),
+            others=others,
+            relevance=model.relevance if self.judged else 1.0,
         )
 
     def learn(

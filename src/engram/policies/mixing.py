@@ -6,6 +6,14 @@ Each predictor k gives every cell a probability of target; its weight is
 
 the discounted prequential evidence (each outcome predicted before it was seen). A useless
 memory loses its weight after a few surprises; one that starts badly can win it back.
+
+One of them, the leader, starts f nats ahead. Where that is a forecaster of layers, and these matter
+with the chance r alone, the weights :math:`\pi_k` that all start from are
+
+.. math::  \pi_k = r\, \frac{e^{f [k = l]}}{\sum_j e^{f [j = l]}}
+           + (1 - r)\, \frac{[k \ne l]\, e^{f [k = 1]}}{\sum_{j \ne l} e^{f [j = 1]}} :
+
+as far as layers do not matter, the first leads and they are not heard.
 """
 
 from __future__ import annotations
@@ -55,18 +63,30 @@ class EvidenceMixture:
         self.grid, self.count, self.favour, self.leader = grid, count, favour, leader
         self._log: list[Array] = []
 
-    def weights(self) -> Array:
-        """(count,) weights."""
+    def weights(self, relevance: float = 1.0) -> Array:
+        """(count,) weights; ``relevance``, the chance r that the leader is to be heard."""
         log = self.history()
         age = np.arange(len(log))[::-1]
         total = (log * DISCOUNT ** age[:, None]).sum(axis=0)
-        total[self.leader] += self.favour
+        total += self._start(relevance)
         weights = np.exp(total - total.max())
         return np.asarray(weights / weights.sum(), np.float64)
 
-    def mixed(self, *parts: Belief) -> MixedBelief:
+    def _start(self, relevance: float) -> Array:
+        """(count,) logarithms of the weights that all start from, but for a constant."""
+        led = np.zeros(self.count)
+        led[self.leader] = self.favour
+        if relevance == 1 or self.leader == 0:
+            return led
+        without = np.zeros(self.count)
+        without[0], without[self.leader] = self.favour, -np.inf
+        heard, unheard = (np.exp(one) / np.exp(one).sum() for one in (led, without))
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(relevance * heard + (1 - relevance) * unheard))
+
+    def mixed(self, *parts: Belief, relevance: float = 1.0) -> MixedBelief:
         """One belief of all."""
-        weights = self.weights()
+        weights = self.weights(relevance)
         return MixedBelief(
             probability=_mixed(weights, [part.probability for part in parts]),
             doubt=parts[0].doubt,

@@ -77,7 +77,7 @@ class MemoryForecaster:
 
     spatial : the plain spatial model that h sees beside the memory
     layered : the one that knows the layers, or None without any; what it says beyond the plain one
-        is added to the memory's log-odds, with a weight that h learns
+        is added to the memory's log-odds as far as layers matter, with a weight that h learns
     """
 
     def __init__(
@@ -113,11 +113,15 @@ class MemoryForecaster:
         known = None if self.layered is None else self.layered.belief(observations)
         told = None if known is None else known.others
         features = self.transient.features(own, spatial.others, observations, told)
+        doubt = spatial.doubt
+        if known is not None:
+            features[:, -1] *= known.relevance
+            doubt = known.relevance * known.doubt + (1 - known.relevance) * doubt
         odds = observations.log_odds
         odds = np.where(doubtful(odds), odds, 0.0)
         return MemoryBelief(
             probability=updated(self._probability(own, features), odds),
-            doubt=spatial.doubt if known is None else known.doubt,
+            doubt=doubt,
             content=self.imagination.in_range(mean[0]),
             own=updated(own, odds),
             features=features,

@@ -46,6 +46,18 @@ def test_campaigns_of_before_copies_do_without(tmp_path: Path, rules: int, copie
     assert (policy.copies is not None) == copies
 
 
+@pytest.mark.parametrize(
+    ("rules", "copies", "judged"), [(3, False, False), (4, True, False), (RULES, True, True)]
+)
+def test_campaigns_of_before_layers_were_judged_take_them_in_full(
+    tmp_path: Path, rules: int, copies: bool, judged: bool
+) -> None:
+    policy = _campaign(tmp_path, rules, policy="em-ptdm", layers=ROCK).policy()
+    assert isinstance(policy, EmPtdm)
+    assert (policy.settings.copies, policy.settings.judged) == (copies, judged)
+    assert (policy.copies is not None) == judged
+
+
 ROCK = Layers.of(Grid(8, 8), {"rock": np.arange(64.0).reshape(8, 8)})
 
 

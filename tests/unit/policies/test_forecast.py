@@ -143,6 +143,22 @@ def test_any_number_of_predictors_is_mixed_by_evidence() -> None:
     assert np.array_equal(again.weights(), mixture.weights())
 
 
+def test_a_leader_is_heard_as_far_as_it_is_relevant() -> None:
+    mixture, third = EvidenceMixture(GRID, count=3, leader=1), EvidenceMixture(GRID, count=2)
+    parts = [Belief(probability=np.full(64, p), doubt=np.zeros(64)) for p in (0.6, 0.5, 0.2)]
+    for item in measured(7):
+        mixture.learn(mixture.mixed(*parts), [item])
+        third.learn(third.mixed(parts[0], parts[2]), [item])
+    unheard = third.weights()
+    assert mixture.weights(0.0) == pytest.approx([unheard[0], 0, unheard[1]])
+    assert np.array_equal(mixture.mixed(*parts).weights, mixture.weights(1.0))
+    evidence = mixture.weights(1.0) * np.exp([0.0, -2.0, 0.0])
+    a, b = np.exp(2.0) / (2 + np.exp(2.0)), np.exp(2.0) / (1 + np.exp(2.0))
+    start = 0.3 * np.array([(1 - a) / 2, a, (1 - a) / 2]) + 0.7 * np.array([b, 0, 1 - b])
+    some = start * evidence / (start @ evidence)
+    assert mixture.mixed(*parts, relevance=0.3).weights == pytest.approx(some)
+
+
 def test_the_base_rate_is_the_posterior_of_the_share_of_finds() -> None:
     """Beta(1, 4), 4 finds in 10: Beta(5, 10) has mean 1/3 and variance (1/3)(2/3)/16."""
     belief = BaseRate(GRID).belief(measured(10))

@@ -27,6 +27,11 @@ NOISE = RNG.randn(SIDE * SIDE)
 TARGET = (VALUES >= 34).reshape(SIDE, SIDE)
 TASK = Task("high", GRID, TARGET[None].astype(np.float32), TARGET)
 BUDGET = 24
+HIGH = Layers.of(GRID, {"v": VALUES})
+ROWS, COLS = np.indices((SIDE, SIDE))
+THREE = np.any([np.hypot(ROWS - r, COLS - c) < 2 for r, c in ((2, 3), (8, 2), (7, 9))], axis=0)
+DISCS = Task("discs", GRID, THREE[None].astype(np.float32), THREE)
+CORNER = Task("corner", GRID, (ROWS + COLS < 7)[None].astype(np.float32), ROWS + COLS < 7)
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +48,8 @@ def test_the_engine_follows_a_layer_that_predicts(memory: PermanentMemory) -> No
     told = engine(memory, {"v": VALUES})
     trace = simulate(told, TASK)
     assert trace.found > 1.5 * simulate(engine(memory), TASK).found
-    assert set(trace.stages) == {"memory", "h", "layers", "process"}
-    assert set(told.current().weights) == {"memory", "layers", "process"}
+    assert set(trace.stages) == {"memory", "h", "layers", "process", "copies"}
+    assert {*told.current().weights} - {"copies"} == {"memory", "layers", "process"}
 
 
 def test_order_unit_and_sign_of_layers_change_no_suggestion(memory: PermanentMemory) -> None:
@@ -86,13 +91,98 @@ def test_doubt_counts_as_far_as_layers_do_not_lead(memory: PermanentMemory) -> N
     assert isinstance(told, EmPtdm)
     mixed, usual = told.believed().beliefs.mixed, told.settings.explore
     leads = mixed.weights[told.mixes.index("layers")]
-    assert 0.5 < leads < 1
+    assert 0 < leads < 1
     rule = told._rule(mixed)
     assert isinstance(rule, Foraging)
     assert rule.explore == pytest.approx((1 - leads) * usual)
     plain = engine(memory)
     assert isinstance(plain, EmPtdm)
     assert plain._rule(plain.believed().beliefs.mixed) is plain.ranker
+
+
+def test_layers_that_do_not_matter_change_no_suggestion(
+    memory: PermanentMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Look-ahead, copies, doubt, h and mixture are then those of a search without layers."""
+    for name in ("RELEVANT", "_relevance"):
+        monkeypatch.setattr(f"engram.logistic.{name}", 0.0 if name == "RELEVANT" else _never)
+    seen = set()
+    for task, guard in ((CORNER, True), (CORNER, False), (DISCS, True)):
+        traces = []
+        for layers in (HIGH, None):
+            policy = make_policy(
+                "em-ptdm", GRID, 40, memory=memory, draws=FEW, layers=layers, guard=guard
+            )
+            traces.append(simulate(policy, task))
+        told, plain = traces
+        assert told.cells == plain.cells
+        assert told.rules == plain.rules
+        np.testing.assert_allclose(told.evidence, plain.evidence, rtol=1e-6)
+        seen |= {rule for rule in told.rules if guard}
+    assert {"look-ahead", "frontier", "likely"} <= seen
+
+
+def _never(alone: float, told: np.ndarray) -> float:
+    return 0.0
+
+
+def test_the_look_ahead_decides_where_outcomes_predict_better_than_layers(
+    memory: PermanentMemory,
+) -> None:
+    for judged in (True, False):
+        policy = make_policy(
+            "em-ptdm", GRID, 40, memory=memory, draws=FEW, layers=HIGH, judged=judged
+        )
+        assert isinstance(policy, EmPtdm)
+        assert (policy.copies is not None) == judged
+        mixed = policy.believed().beliefs.mixed
+        for weights, outdone in (
+            ((0.1, 0.3, 0.6), judged),
+            ((0.3, 0.3, 0.4), False),
+            ((0.1, 0.6, 0.3), False),
+        ):
+            assert policy._outdone(replace(mixed, weights=np.array(weights))) == outdone
+
+
+def test_layers_that_are_not_judged_are_followed_as_under_rules_4(memory: PermanentMemory) -> None:
+    """Cells that the engine of then visited, so that logs of then are replayed."""
+    first = [82, 14, 78, 27, 2, 39, 26, 15, 3, 16, 4, 13, 1, 25, 38, 12, 24, 37, 0, 36, 28, 5, 17]
+    layers = Layers.of(GRID, {"a": VALUES, "b": NOISE})
+    then, now = (
+        make_policy("em-ptdm", GRID, 40, memory=memory, draws=FEW, layers=layers, judged=judged)
+        for judged in (False, True)
+    )
+    visited = [[GRID.index(cell) for cell in simulate(one, CORNER).cells] for one in (then, now)]
+    assert visited[0][: len(first)] == first
+    assert visited[1][: len(first)] != first
+
+
+def test_layers_that_are_not_judged_lead_by_two_nats(memory: PermanentMemory) -> None:
+    told = make_policy("em-ptdm", GRID, BUDGET, memory=memory, draws=FEW, layers=HIGH, judged=False)
+    weights = np.exp([0.0, 2.0, 0.0]) / (2 + np.exp(2.0))
+    np.testing.assert_allclose([*told.current().weights.values()], weights)
+    assert isinstance(told, EmPtdm)
+    beliefs = told.believed().beliefs
+    assert beliefs.layered is not None
+    assert beliefs.layered.relevance == 1
+    np.testing.assert_array_equal(beliefs.mixed.doubt, beliefs.layered.doubt)
+
+
+def test_copies_count_as_far_as_layers_do_not_lead(memory: PermanentMemory) -> None:
+    policy = make_policy("em-ptdm", GRID, 40, memory=memory, draws=FEW, layers=HIGH)
+    simulate(policy, DISCS)
+    assert isinstance(policy, EmPtdm)
+    assert policy.copies is not None
+    beliefs = policy.believed().beliefs
+    copied, leads = beliefs.copied, beliefs.mixed.weights[policy.mixes.index("layers")]
+    assert copied is not None
+    assert leads > 0.05
+    weight = (1 - leads) * policy.copies.weight
+    assert copied.weight == pytest.approx(weight)
+    assert copied.speak.any()
+    both = np.where(copied.speak, weight * copied.copies + (1 - weight) * copied.others, 0.0)
+    expected = np.where(copied.speak, both, copied.others)
+    np.testing.assert_allclose(beliefs.mixed.probability, expected)
 
 
 def test_a_search_goes_on_from_its_state(memory: PermanentMemory) -> None:
