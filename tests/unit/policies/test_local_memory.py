@@ -18,6 +18,7 @@ from engram.memory.permanent import PermanentMemory
 from engram.observation import Observations
 from engram.policies.emptdm import EmPtdm
 from engram.policies.imagination import measurements_of
+from engram.policies.local import terms
 from engram.policies.local.memory import LocalMemory
 from engram.policies.local.rings import Rings
 from engram.policies.local.windows import computed_by
@@ -83,7 +84,7 @@ def test_windows_of_a_local_memory_say_what_the_whole_would_say() -> None:
     )[0].numpy()
     middle = (slice(None), slice(5, -5), slice(5, -5))
     # windows fade to nothing five cells from their ends but for a few parts in a hundred
-    assert np.abs(content - whole)[middle].max() < 0.15
+    assert np.abs(content - whole)[middle].max() < 0.2
     assert np.abs(content - whole)[middle].mean() < 0.01
     cells = tuple(np.array([o.cell for o in seen]).T)
     np.testing.assert_allclose(content[0][cells], whole[0][cells], atol=1e-6)
@@ -97,12 +98,12 @@ def test_windows_are_computed_once_and_again_where_something_was_measured() -> N
     assert memory.frozen.evaluations == 4 / 16  # all empty windows are one
     own.observe(Observation.checked(GRID, (40, 33), 1.0, 1.0))
     own.suggest()
-    assert memory.frozen.evaluations == (1 + 4) * 4 / 16
+    assert memory.frozen.evaluations == (1 + 2) * 4 / 16  # a cell is in 2.6 windows on average
     own.suggest(3)
-    assert memory.frozen.evaluations == (1 + 4) * 4 / 16
+    assert memory.frozen.evaluations == (1 + 2) * 4 / 16
     own.observe(Observation.checked(GRID, (0, 0), 0.0, 0.0))
     own.suggest()
-    assert memory.frozen.evaluations == (1 + 4 + 1) * 4 / 16
+    assert memory.frozen.evaluations == (1 + 2 + 1) * 4 / 16
     assert set(memory.windows.means) == {
         *memory.windows.tiling.near((40, 33)),
         *memory.windows.tiling.near((0, 0)),
@@ -217,6 +218,39 @@ def test_the_answer_is_the_best_of_the_whole_area() -> None:
     best = own.suggest()[0]
     assert GRID.index(best.cell) == np.flatnonzero(free)[np.argmax(total.dense[free])]
     assert best.terms["probability"] == answer.scores.probability[GRID.index(best.cell)]
+
+
+def test_particles_are_drawn_for_small_windows_whatever_the_memory_sees(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(terms, "LOOKED", 8)
+    own = policy(memory=tiny_memory(1, conditioned=True), particles=2, steps=1)
+    own.observe(items(9))
+    imagined = own.believed().beliefs.imagined
+    assert isinstance(imagined, terms.WindowImagined)
+    number = imagined.tiling.home((40, 33))
+    assert imagined.particles(number).shape == (2, 1, 8, 8)
+    rows, cols = imagined.tiling.box(number)
+    found = imagined.terms().reward[GRID.index((40, 33))]
+    assert found == imagined.of(number).reward[(40 - rows.start) * 8 + 33 - cols.start]
+
+
+def test_h_alone_tilts_what_it_saw_everywhere() -> None:
+    """As if all blocks were computed anew."""
+    own, again, before = policy(), policy(), policy()
+    for one in (own, again, before):
+        one.observe(items(30))
+        one.suggest()
+    first = np.asarray(before.believed().beliefs.memory.probability)
+    for one in (own, again):
+        assert isinstance(one.memory, LocalMemory)
+        one.memory.transient.weights = one.memory.transient.weights + 0.1
+        one._beliefs, one._answers = None, []
+    again.memory._global = (b"", b"", b"")  # type: ignore[attr-defined]
+    kept, anew = (one.believed().beliefs.memory for one in (own, again))
+    for name in ("probability", "own", "tilt"):
+        np.testing.assert_array_equal(*(np.asarray(getattr(b, name)) for b in (kept, anew)))
+    assert (np.asarray(kept.probability) != first).all()
 
 
 def test_terms_and_pictures_are_there_when_somebody_looks() -> None:
