@@ -1,7 +1,7 @@
 """What a memory expects of a large area: windows of its own size, blended.
 
 Windows of the memory's size begin every five eighths of it (``STRIDE``) and fade into each other
-(``engram.tiling``): a cell is in 2.6 of them on average, each of which has to be computed again when
+(``engram.tiling``): a cell is in 2.6 of them on average, each to be computed again when
 the cell is measured. Told the same measurements of balls and lines, they predict as well as windows
 every half of their size, of which a cell is in four. A
 window is computed again when something inside it was measured; those without a measurement are all
