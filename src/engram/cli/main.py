@@ -22,8 +22,8 @@ from engram.errors import EngramError, EngramWarning, InputError, shown
 USAGE_ERROR, INTERRUPTED = 2, 130
 
 RARELY = (50_000, 20, 20)
-"""When garbage is looked for, in new objects: Python's usual 700 looks a hundred times at what is
-loaded once and stays, an eighth of what loading torch takes."""
+"""When garbage is looked for, in new objects: after Python's usual 700 it is looked for again
+and again while modules are loaded, which stay: a tenth of what loading torch takes."""
 
 ROOMS = {
     "demo": (
