@@ -28,7 +28,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import astuple, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Self
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -60,6 +61,14 @@ class Hyperparameters:
     variance: float
     length: float
     noise: float
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """Terms, and the hash of the measurements that they were learnt from."""
+
+    source: bytes
+    terms: Hyperparameters
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +120,7 @@ class SpatialModel:
         self.start = self._first(max(1.0, float(np.sqrt(extent)) / 2))
         self._bounds = np.log([(1e-2, 2.0), (0.5, max(2.0, extent)), (1e-4, 0.25)])
         self.hyperparameters = hyperparameters or self.start
+        self.learnt_last: Learnt | None = None
         self._anchor = 0
         self._sites: Sites | None = None
         self._index: NDArray[np.intp] = np.zeros(0, np.intp)
@@ -265,8 +275,18 @@ class SpatialModel:
     ) -> Hyperparameters:
         """Marginal likelihood times priors, maximised from the prior's mode.
 
-        ``more`` is noise of each outcome beside the noise that is learnt.
+        ``more`` is noise of each outcome beside the noise that is learnt. What was learnt last is
+        not learnt again from the same measurements: a new process that was given it
+        (``learnt_last``) does without.
         """
+        last, source = self.learnt_last, _digest(index, values, np.asarray(more, np.float64))
+        if last is None or last.source != source:
+            last = self.learnt_last = Learnt(source, self._most_likely(index, values, more))
+        return last.terms
+
+    def _most_likely(
+        self, index: NDArray[np.intp], values: Array, more: Array | float
+    ) -> Hyperparameters:
         from scipy.optimize import minimize
 
         evidence = self._evidence(index, values - MEAN, more)
@@ -301,6 +321,13 @@ class SpatialModel:
         )
         process.fit(geometry.places(index), values)
         return partial(process.log_marginal_likelihood, eval_gradient=True, clone_kernel=False)
+
+
+def _digest(*arrays: NDArray[Any]) -> bytes:
+    found = sha256()
+    for array in arrays:
+        found.update(f"{array.dtype} {array.shape} ".encode() + array.tobytes())
+    return found.digest()
 
 
 def without_own(mean: Array, var: Array, values: Array, noise: Array) -> tuple[Array, Array]:

@@ -31,7 +31,19 @@ Packed = Mapping[str, Any]
 
 def parted(payload: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Packed]]:
     """A payload without long lists of numbers, and these, packed, by their hash."""
-    beside: dict[str, Packed] = {}
+    arrays: dict[str, tuple[str, NDArray[Any]]] = {}
+    said = shortened(payload, arrays)
+    return said, {
+        sha256: {"kind": kind, "data": base64.b85encode(zlib.compress(array.tobytes(), 6)).decode()}
+        for sha256, (kind, array) in arrays.items()
+    }
+
+
+def shortened(
+    payload: Mapping[str, Any], arrays: dict[str, tuple[str, NDArray[Any]]]
+) -> dict[str, Any]:
+    """A payload without long lists of numbers; ``arrays`` takes these, with their kind, by their
+    hash. Packing them takes longer than everything else: who needs the hash alone does without."""
 
     def short(value: Any) -> Any:
         if isinstance(value, dict):
@@ -40,14 +52,14 @@ def parted(payload: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Packed
             kind = "i" if all(type(v) is int for v in value) else "f"
             array = np.array([np.nan if v is None else v for v in value], KINDS[kind])
             sha256 = _hash(kind, array)
-            data = base64.b85encode(zlib.compress(array.tobytes(), 6)).decode()
-            beside[sha256] = {"kind": kind, "data": data}
+            arrays[sha256] = (kind, array)
             return {"beside": sha256, "count": len(value)}
         if isinstance(value, list):
             return [short(one) for one in value]
         return value
 
-    return short(dict(payload)), beside
+    out: dict[str, Any] = short(dict(payload))
+    return out
 
 
 def joined(payload: Mapping[str, Any], beside: Mapping[str, Packed] | None) -> dict[str, Any]:

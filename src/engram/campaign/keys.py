@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.campaign.beside import parted
+from engram.campaign.beside import shortened
 from engram.campaign.events import Measured
 from engram.campaign.model import Spec, canonical, digest
 from engram.observation import Observation
@@ -49,7 +49,7 @@ class Keys:
         if self._area is None:
             cells = [int(i) for i in np.flatnonzero(closed)]
             area = {"grid": spec.to_dict()["grid"], "closed": cells}
-            self._area = canonical(list(parted(area)[0].values()))
+            self._area = canonical(list(shortened(area, {}).values()))
         return self._area
 
     def after(self, start: str, groups: Sequence[Sequence[Observation]]) -> list[str]:

@@ -50,12 +50,13 @@ def options_of_then(spec: Spec, memories: Sequence[PermanentMemory] | None) -> d
 def is_gone(spec: Spec) -> bool:
     """Whether what a campaign suggests is no longer what it suggested under its rules.
 
-    The default engine learnt from layers in another way, and large areas were taken as a whole.
+    The default engine learnt from layers in another way, and large areas were taken as a whole
+    (rules 1 and 2); then by windows, and explained by samples of whole ones (3 and 4).
     """
+    ours, large = _is_one_of(("em-ptdm",), spec), is_large(spec.grid)
     if spec.rules >= 3:
-        return False
-    layered = spec.layers is not None and _is_one_of(("em-ptdm",), spec)
-    return layered or (is_large(spec.grid) and _is_one_of(SPREADING, spec))
+        return spec.rules < 5 and large and ours and spec.layers is None
+    return (spec.layers is not None and ours) or (large and _is_one_of(SPREADING, spec))
 
 
 def _is_one_of(names: Sequence[str], spec: Spec) -> bool:

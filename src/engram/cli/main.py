@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import sys
 import warnings
@@ -19,6 +20,10 @@ from engram.cli._printing import remark, say
 from engram.errors import EngramError, EngramWarning, InputError, shown
 
 USAGE_ERROR, INTERRUPTED = 2, 130
+
+RARELY = (50_000, 20, 20)
+"""When garbage is looked for, in new objects: after Python's usual 700 it is looked for again
+and again while modules are loaded, which stay: a tenth of what loading torch takes."""
 
 ROOMS = {
     "demo": (
@@ -84,6 +89,7 @@ def command_of(*rooms: str) -> Any:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line (default: the process's own); returns the exit code."""
+    gc.set_threshold(*RARELY)
     with _said_in_a_line():
         return _run(list(sys.argv[1:] if arguments is None else arguments))
 

@@ -10,7 +10,7 @@ r"""Permanent and transient memory together, as a forecaster.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from engram.policies.outcome_h import OutcomeTransform, tilted
 from engram.policies.process import ProcessBelief, ProcessForecaster
 from engram.policies.views import SymmetricMean
 from engram.reward import AffineReward, presence_prior
+from engram.spatial import Hyperparameters, Learnt
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -186,11 +187,22 @@ class MemoryForecaster:
         self.reward.update(contents, (observations.outcomes > 0).astype(float))
 
     def state(self) -> dict[str, Tensor]:
-        """h; the reward follows from the measurements."""
-        return {f"h/{k}": torch.from_numpy(np.array(v)) for k, v in self.transient.state().items()}
+        """h, and the terms of the process, which save learning them again; the reward follows
+        from the measurements."""
+        h = {f"h/{k}": torch.from_numpy(np.array(v)) for k, v in self.transient.state().items()}
+        last = self.spatial.model.learnt_last
+        if last is None:
+            return h
+        source = torch.tensor(list(last.source), dtype=torch.uint8)
+        terms = torch.tensor(astuple(last.terms), dtype=torch.float64)
+        return {**h, "terms/source": source, "terms/values": terms}
 
     def restore(self, observations: Observations, state: dict[str, Tensor]) -> None:
         arrays = {k[2:]: v.numpy() for k, v in state.items() if k.startswith("h/")}
         self.transient.restore(arrays)
+        if "terms/source" in state:
+            source = bytes(state["terms/source"].tolist())
+            terms = Hyperparameters(*state["terms/values"].tolist())
+            self.spatial.model.learnt_last = Learnt(source, terms)
         if len(observations):
             self._learn_reward(observations)

@@ -95,6 +95,21 @@ def test_what_stands_beside_is_bound_by_its_hash(change: str, tmp_path: Path) ->
     assert any(words in fault for fault in report.faults)
 
 
+def test_nothing_is_packed_for_a_key(
+    short: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db = str(tmp_path / "a.db")
+    keys = create_campaign("a", area()[0], 9, db=db, policy="random").state.policy_keys()
+
+    def never(*_: object) -> None:
+        raise AssertionError("packed")
+
+    monkeypatch.setattr(beside_module.zlib, "compress", never)
+    assert open_campaign("a", db=db).state.policy_keys() == keys
+    other = create_campaign("b", Grid(6, 7), 9, db=str(tmp_path / "b.db"), policy="random")
+    assert other.state.policy_keys() != keys
+
+
 def test_small_areas_are_written_as_ever(tmp_path: Path) -> None:
     campaign = created(str(tmp_path / "c.db"))
     first = campaign.events[0]

@@ -11,6 +11,7 @@ import pytest
 from engram import Grid
 from engram.campaign import Campaign, create_campaign, verify
 from engram.campaign.model import RULES
+from engram.campaign.older_rules import is_gone
 from engram.layers import Layers
 from engram.policies.emptdm import EmPtdm
 from engram.policies.papersearch import PaperSearch, PaperSettings
@@ -74,3 +75,19 @@ def test_suggestions_of_an_engine_that_is_gone_are_counted_apart(
     campaign.ask(2)
     found = verify(campaign)
     assert (found.faults, found.suggestions, found.older) == ([], again, older)
+
+
+@pytest.mark.parametrize(
+    ("rules", "policy", "grid", "gone"),
+    [
+        (4, "em-ptdm", Grid(2, 72), True),
+        (4, "em-ptdm", Grid(64, 64), False),
+        (4, "gp", Grid(2, 72), False),
+        (5, "em-ptdm", Grid(2, 72), False),
+    ],
+)
+def test_samples_of_whole_windows_are_gone(
+    tmp_path: Path, rules: int, policy: str, grid: Grid, gone: bool
+) -> None:
+    campaign = _campaign(tmp_path, rules, grid, policy=policy)
+    assert is_gone(campaign.state.spec) == gone

@@ -12,6 +12,7 @@ from engram.campaign import Campaign, Storage, verify
 from engram.campaign.artifacts import BACK, OTHERS, Artifacts
 from engram.policies.local import windows
 from engram.policies.local.process import LocalProcess
+from engram.spatial import SpatialModel
 
 
 def _outcome(cell):
@@ -78,6 +79,20 @@ def test_opening_does_not_replay_what_artifacts_hold(create, reopen, learner):
     again.tell((7, 7), 1.0)
     again.peek(1)
     assert again.keeper.replayed == 1
+
+
+def test_terms_of_the_process_are_not_learnt_again_by_a_new_process(create, reopen, monkeypatch):
+    campaign = create("c", policy="em-ptdm", budget=20)
+    for _ in range(7):  # terms are learnt after five
+        cell = campaign.ask()[0].cell
+        campaign.tell(cell, _outcome(cell))
+    expected = [(one.cell, dict(one.terms)) for one in campaign.peek(2)]
+
+    def never(*_: object) -> None:
+        raise AssertionError("learnt again")
+
+    monkeypatch.setattr(SpatialModel, "_most_likely", never)
+    assert [(one.cell, dict(one.terms)) for one in reopen("c").peek(2)] == expected
 
 
 def test_a_correction_replays_only_what_lies_behind_it(create, reopen, learner):

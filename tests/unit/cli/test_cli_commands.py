@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
 from dataclasses import replace
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from engram.cli.main import main
+from engram.cli.main import RARELY, main
 from engram.memory.library import user_folder
 from engram.memory.permanent import PermanentMemory
 from engram.testing import tiny_memory
@@ -272,3 +273,13 @@ def test_several_memories_can_try_out(capfd: Captured) -> None:
     assert set(options["memories"]) == {"universal", "digits"}
     assert run(command, "--prior", "universal+universal") == 2
     assert "twice" in capfd.readouterr().err
+
+
+def test_a_command_looks_for_garbage_rarely(capfd: Captured) -> None:
+    usual = gc.get_threshold()
+    try:
+        gc.set_threshold(700, 10, 10)
+        assert run("--version") == 0
+        assert gc.get_threshold() == RARELY
+    finally:
+        gc.set_threshold(*usual)

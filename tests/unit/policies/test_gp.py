@@ -264,3 +264,19 @@ def test_the_evidence_of_the_usual_kernel_is_scikit_learns(count: int) -> None:
         found = ours(theta)
         assert found[0] == pytest.approx(value, rel=1e-9)
         assert found[1] == pytest.approx(slope, rel=1e-6, abs=1e-6)
+
+
+def test_terms_are_learnt_again_from_other_measurements() -> None:
+    grid = Grid(6, 6)
+    index, values = np.array([0, 1, 2, 7, 8, 20, 30]), np.array([1.0, 1, 1, 1, 0, 0, 0])
+    model = SpatialModel(grid)
+    first = model.learnt(index, values)
+    assert model.learnt(index, values) is first
+    others = (model.learnt(index, 1 - values), model.learnt(index + 5, values))
+    assert others == tuple(
+        SpatialModel(grid).learnt(*a) for a in ((index, 1 - values), (index + 5, values))
+    )
+    assert len({first, *others}) == 3
+    assert (
+        model.learnt(index, values, 0.3) == SpatialModel(grid).learnt(index, values, 0.3) != first
+    )

@@ -18,6 +18,7 @@ from engram.memory.permanent import PermanentMemory
 from engram.observation import Observations
 from engram.policies.emptdm import EmPtdm
 from engram.policies.imagination import measurements_of
+from engram.policies.local import terms
 from engram.policies.local.memory import LocalMemory
 from engram.policies.local.rings import Rings
 from engram.policies.local.windows import computed_by
@@ -217,6 +218,43 @@ def test_the_answer_is_the_best_of_the_whole_area() -> None:
     best = own.suggest()[0]
     assert GRID.index(best.cell) == np.flatnonzero(free)[np.argmax(total.dense[free])]
     assert best.terms["probability"] == answer.scores.probability[GRID.index(best.cell)]
+
+
+def test_particles_are_drawn_for_small_windows_whatever_the_memory_sees(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(terms, "LOOKED", 4)
+    own = policy(memory=tiny_memory(1, conditioned=True), particles=2, steps=1)
+    own.observe(items(9))
+    imagined = own.believed().beliefs.imagined
+    assert isinstance(imagined, terms.WindowImagined)
+    number = imagined.tiling.home((40, 33))
+    assert imagined.particles(number).shape == (2, 1, 4, 4)
+    rows, cols = imagined.tiling.box(number)
+    found = imagined.terms().reward[GRID.index((40, 33))]
+    assert found == imagined.of(number).reward[(40 - rows.start) * 4 + 33 - cols.start]
+
+
+@pytest.mark.parametrize("changed", ["h", "reward"])
+def test_what_concerns_all_cells_changes_all(changed: str) -> None:
+    """As if all blocks were computed anew."""
+    own, again, before = policy(), policy(), policy()
+    for one in (own, again, before):
+        one.observe(items(30))
+        one.suggest()
+    first = np.asarray(before.believed().beliefs.memory.probability)
+    for one in (own, again):
+        assert isinstance(one.memory, LocalMemory)
+        if changed == "h":
+            one.memory.transient.weights = one.memory.transient.weights + 0.1
+        else:
+            one.memory.reward.bias -= 0.1
+        one._beliefs, one._answers = None, []
+    again.memory._begin()  # type: ignore[attr-defined]
+    kept, anew = (one.believed().beliefs.memory for one in (own, again))
+    for name in ("probability", "own", "tilt"):
+        np.testing.assert_array_equal(*(np.asarray(getattr(b, name)) for b in (kept, anew)))
+    assert (np.asarray(kept.probability) != first).mean() > 0.9
 
 
 def test_terms_and_pictures_are_there_when_somebody_looks() -> None:

@@ -14,6 +14,7 @@ from engram.observation import Observations
 from engram.policies.local import lookahead
 from engram.policies.local import process as local
 from engram.policies.local.lookahead import LocalLookAhead, price_of
+from engram.policies.local.patches import MORE, Patch, Terms
 from engram.policies.local.process import LocalProcess, due
 from engram.policies.process import ProcessForecaster
 from engram.policies.ranking import Progress
@@ -277,3 +278,19 @@ def test_what_was_computed_under_other_terms_is_not_gone_on_from() -> None:
     fresh = process(grid)
     _same(_parts(again.belief(told(more, grid))), _parts(fresh.belief(told(more, grid))))
     assert process().state() == {}
+
+
+def test_a_patch_that_is_full_takes_little_more_room() -> None:
+    """And says what one says that was told everything at once."""
+    terms = Terms.of(SpatialModel(Grid(30, 30)), (14, 14), 8)
+    cells = np.random.default_rng(3).permutation(30 * 30)[: 3 * MORE]
+    rows, cols = np.divmod(cells, 30)
+    values = (rows % 3 == 0).astype(float)
+    grown = Patch(terms, rows[:MORE], cols[:MORE], values[:MORE])
+    for place in zip(rows[MORE:].tolist(), cols[MORE:].tolist(), values[MORE:], strict=True):
+        grown.append(*place)
+    whole = Patch(terms, rows, cols, values)
+    assert len(grown.scaled) == 3 * MORE
+    assert grown.size < whole.size
+    np.testing.assert_allclose(grown.mean, whole.mean, atol=1e-9)
+    np.testing.assert_allclose(grown.var, whole.var, atol=1e-9)

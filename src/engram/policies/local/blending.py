@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,8 @@ class Blending:
 
     def __init__(self, layout: Blocks, tiling: Tiling) -> None:
         self.layout, self.tiling = layout, tiling
+        self._weights: dict[bytes, Array] = {}
+        self._products: dict[tuple[int, int], Array] = {}
         down, across = layout.shape
         self._down = [self._parts(0, i) for i in range(down)]
         self._across = [self._parts(1, j) for j in range(across)]
@@ -23,7 +26,16 @@ class Blending:
     def _parts(self, side: int, i: int) -> list[Part]:
         axis = (self.tiling.rows, self.tiling.cols)[side]
         begin = i * self.layout.side
-        return axis.parts(begin, min(begin + self.layout.side, axis.side))
+        parts = axis.parts(begin, min(begin + self.layout.side, axis.side))
+        same = self._weights.setdefault  # stretches that lie alike hold one array
+        return [replace(p, weight=same(p.weight.tobytes(), p.weight)) for p in parts]
+
+    def _product(self, down: Array, across: Array) -> Array:
+        """(rows, cols) weight of a window by its weights along both sides, made once."""
+        key = (id(down), id(across))
+        if key not in self._products:
+            self._products[key] = down[:, None] * across
+        return self._products[key]
 
     def windows(self, block: int) -> Iterator[tuple[int, tuple[slice, slice], Array]]:
         """Windows of a block: number, the block's rows and columns in it, weight (rows, cols).
@@ -37,7 +49,7 @@ class Blending:
                 yield (
                     self.tiling.number(a.window, b.window),
                     (_inside(a, self.tiling.rows.size), _inside(b, self.tiling.cols.size)),
-                    a.weight[:, None] * b.weight,
+                    self._product(a.weight, b.weight),
                 )
 
     def blended(

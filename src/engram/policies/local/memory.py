@@ -3,8 +3,9 @@
 The memory is seen by windows (``windows``), the process by patches (``process``), and what h sees
 of a cell is kept by blocks: after a measurement only the blocks around it are computed again. What
 concerns all cells at once, the reward and h, changes at few moments: h at its updates, the reward
-when the process learns its terms. Then all blocks are computed again of which something is known;
-those of which nothing is known share their values.
+when the process learns its terms. Then all blocks are computed again of which something is known,
+from contents that are kept, and where h alone has changed from what it saw; blocks of which nothing
+is known share their values.
 """
 
 from __future__ import annotations
@@ -109,6 +110,7 @@ class LocalMemory(MemoryForecaster):
         self._touched: set[int] = set()
         self._seen: Stored | None = None
         self._global: tuple[bytes, ...] = ()
+        self._content: list[Array] = []
 
     # -- belief ----------------------------------------------------------------------------
 
@@ -124,12 +126,14 @@ class LocalMemory(MemoryForecaster):
         dirty |= {block for block in sd.changed(self._seen) if sd.label[block] < 0}
         self._told, self._seen = told, sd
         self._touched |= dirty
-        present = self._globals()
-        if present != self._global:
-            self._global, dirty = present, set(self._touched)
+        before, self._global = self._global, self._globals()
+        free = observations.available
+        if self._global[1:] != before[1:]:
+            dirty = set(self._touched)
             self._blank()
-            shown = dirty
-        self._compute(sorted(dirty), shown, (p, sd), observations.available)
+        elif self._global != before:
+            self._tilt(sorted(self._touched - dirty), free)
+        self._compute(sorted(dirty), shown, (p, sd), free)
         return LocalMemoryBelief(
             probability=as_array(Field(self.layout, (self._probability_of,))),
             doubt=spatial.doubt,
@@ -153,17 +157,17 @@ class LocalMemory(MemoryForecaster):
         return self.rings.tell(worth)
 
     def _globals(self) -> tuple[bytes, ...]:
-        """All that concerns every cell: reward, h, and the process where nothing is known."""
+        """All that concerns every cell: h, reward, and the process where nothing is known."""
         reward, h = self.reward, self.transient.weights
         blank = (self.process.terms.level, self.process.blank_chance)
-        parts = (np.append(reward.weights, reward.bias), h, np.array(blank))
+        parts = (h, np.append(reward.weights, reward.bias), np.array(blank))
         return tuple(part.tobytes() for part in parts)
 
     def _blank(self) -> None:
         """Everything where nothing is known."""
         level = float(np.sqrt(self.process.terms.level))
         chance = float(self.process.blank_chance)
-        contents, owns, rows, probabilities = self.windows.kinds(), [], [], []
+        contents, owns, rows = self.windows.kinds(), [], []
         for content in contents:
             own = self._target(content)
             sizes = len(own)
@@ -171,17 +175,33 @@ class LocalMemory(MemoryForecaster):
             none = [np.zeros(sizes)] * (2 * len(self.transient.kernels))
             rows.append(self.transient.columns(own, flat, none))
             owns.append(own)
-            probabilities.append(self._probability(own, rows[-1]))
         label = self.windows.label
         self._own = Stored.shared(label, owns)
-        self._probability_of = Stored.shared(label, probabilities)
+        self._alike = list(zip(owns, rows, strict=True))
+        self._probability_of = self._tilted_blank()
         self._rows = [rows[k] for k in label]
-        self._content = [contents[k] for k in label]
+        self._content = self._content or [contents[k] for k in label]
 
-    def _target(self, content: Array) -> Array:
-        """(cells,) probability of target of a block whose expected content is (C, rows, cols)."""
-        cells = content.reshape(len(content), -1).T.astype(np.float32)
-        return self.reward.predict(cells[:, :, None, None])
+    def _tilted_blank(self) -> Stored:
+        """Probability of target where nothing is known."""
+        kinds = [self._probability(own, rows) for own, rows in self._alike]
+        return Stored.shared(self.windows.label, kinds)
+
+    def _tilt(self, blocks: list[int], free: NDArray[np.bool_]) -> None:
+        """Probability everywhere, where h is another: ``blocks`` from what it saw of them."""
+        found: dict[int, Array] = {}
+        for block in blocks:
+            tilted = self._probability(self._own.values[block], self._rows[block])
+            odds = self._told.odds_in(self.layout, block, len(tilted))
+            found[block] = updated(tilted, odds) if self._told.doubted else tilted
+        open_to = {block: self.layout.taken(block, free) for block in blocks}
+        self._probability_of = self._tilted_blank().replaced(found, open_to)
+
+    def _target(self, *contents: Array) -> Array:
+        """(cells,) probability of target of blocks whose expected contents are (C, rows, cols),
+        one block after the other."""
+        cells = np.concatenate([one.reshape(len(one), -1) for one in contents], axis=1)
+        return self.reward.predict(cells.T.astype(np.float32)[:, :, None, None])
 
     def _compute(
         self,
@@ -198,19 +218,21 @@ class LocalMemory(MemoryForecaster):
             for block in part:
                 if block in shown:
                     self._content[block] = self.windows.content(block)
-            own = [self._target(self._content[block]) for block in part]
+            own = self._target(*(self._content[block] for block in part))
             p, sd = (np.concatenate([one.values[b] for b in part]) for one in spatial)
-            kept = [self.rings.of(block) for block in part]
-            rings = [np.concatenate(ring) for ring in zip(*kept, strict=True)]
-            together = np.concatenate(own)
-            rows = self.transient.columns(together, (p, sd), rings)
-            probability = self._probability(together, rows)
-            ends = np.cumsum([len(one) for one in own])[:-1]
-            each = zip(part, own, np.split(rows, ends), np.split(probability, ends), strict=True)
-            for block, one, line, tilted in each:
-                odds = self._told.odds_in(self.layout, block, len(one))
-                self._rows[block] = line.copy()
-                found[block], owns[block] = updated(tilted.copy(), odds), updated(one, odds)
+            rings = np.concatenate([self.rings.of(block) for block in part], axis=1)
+            rows = self.transient.columns(own, (p, sd), [*rings])
+            probability = self._probability(own, rows)
+            begin = 0
+            for block in part:
+                here = slice(begin, begin + len(spatial[0].values[block]))
+                begin = here.stop
+                self._rows[block] = rows[here].copy()
+                pair = (probability[here].copy(), own[here].copy())
+                if self._told.doubted:
+                    odds = self._told.odds_in(self.layout, block, len(pair[0]))
+                    pair = (updated(pair[0], odds), updated(pair[1], odds))
+                found[block], owns[block] = pair
         open_to = {block: self.layout.taken(block, free) for block in blocks}
         self._own = self._own.replaced(owns, open_to)
         self._probability_of = self._probability_of.replaced(found, open_to)

@@ -23,6 +23,10 @@ from engram.spatial import MEAN, SpatialModel
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
+MORE = 32
+"""Measurements that a patch has room for beyond those it holds. Its rows are long: twice the room
+would be megabytes that other patches are forgotten for."""
+
 
 @dataclass(frozen=True, eq=False)
 class Terms:
@@ -82,7 +86,7 @@ class Patch:
         from scipy.linalg import cholesky, solve_triangular
 
         self.terms, self.count = terms, len(values)
-        room = self.count + 16
+        room = self.count + MORE
         cells = terms.shape[0] * terms.shape[1]
         self.rows, self.cols = np.zeros(room, np.intp), np.zeros(room, np.intp)
         self.rows[: self.count], self.cols[: self.count] = rows, cols
@@ -124,8 +128,8 @@ class Patch:
         n = self.count
         for name in ("rows", "cols", "scaled", "factor"):
             old = getattr(self, name)
-            setattr(self, name, np.concatenate([old, np.zeros_like(old)]))
-        lower = np.zeros((2 * n, 2 * n))
+            setattr(self, name, np.concatenate([old, np.zeros((MORE, *old.shape[1:]), old.dtype)]))
+        lower = np.zeros((n + MORE, n + MORE))
         lower[:n, :n] = self.lower
         self.lower = lower
 

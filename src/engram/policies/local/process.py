@@ -45,7 +45,7 @@ LEARNT = 128
 """Measurements from which terms are learnt."""
 EXTENT = 64.0
 """Longest length that is learnt, in cells."""
-ROOM = 300_000_000
+ROOM = 600_000_000
 """Bytes of factors that are kept; patches that were not needed for long make theirs again."""
 BINS = 256
 """Steps of the probability in which cells are counted for the look-ahead."""

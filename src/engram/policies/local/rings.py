@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from engram.blocks import Array
 from engram.layout import Blocks
@@ -28,12 +27,12 @@ class Rings:
         self._away = rows * self._width + cols
         self._shares = [kernel[rows, cols] for kernel in kernels]
         self._known: dict[int, float] = {}
-        self._values: list[Array] = []
+        self._values = np.zeros((0, 0))
         self._clear()
 
     def _clear(self) -> None:
         cells = (self.layout.rows + 2 * self.reach[0]) * self._width
-        self._values = [np.zeros(cells) for _ in range(2 * len(self._shares))]
+        self._values = np.zeros((2 * len(self._shares), cells))
 
     def forget(self) -> None:
         self._known = {}
@@ -64,12 +63,14 @@ class Rings:
                 added = np.abs(worth[chosen])[:, None] * share
                 np.add.at(self._values[2 * ring + kind], at, added.ravel())
 
-    def of(self, block: int) -> list[NDArray[np.float64]]:
-        """(cells,) finds and blanks of every ring, ring by ring, of the cells of a block."""
+    def of(self, block: int) -> Array:
+        """(2 rings, cells) finds and blanks of every ring, ring by ring, of a block's cells."""
         rows, cols = self.layout.box(block)
         down, right = self.reach
         inside = (
+            slice(None),
             slice(rows.start + down, rows.stop + down),
             slice(cols.start + right, cols.stop + right),
         )
-        return [table.reshape(-1, self._width)[inside].ravel() for table in self._values]
+        count = len(self._values)
+        return self._values.reshape(count, -1, self._width)[inside].reshape(count, -1)

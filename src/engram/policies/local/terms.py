@@ -2,7 +2,9 @@
 
 They explain a suggestion and decide nothing: particles are drawn for the window of the cell that
 somebody looks at, from noise whose address is (seed, measurements, window), so that it does not
-matter who looked where before.
+matter who looked where before. These windows have at most ``LOOKED`` cells a side, whatever the
+memory sees at once: a batch for fifty crews looks at nearly as many of them, and one of 64 x 64
+costs four times as much as one of 32 x 32.
 """
 
 from __future__ import annotations
@@ -14,15 +16,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engram.blocks import Array, field_of
+from engram.grid import Grid
 from engram.memory.denoiser import Denoiser
 from engram.observation import Observations
 from engram.policies.imagination import measurements_of
 from engram.policies.local.memory import LocalMemory, LocalMemoryBelief
+from engram.policies.local.windows import tiling_for
 from engram.policies.remembering import MemoryBelief
 from engram.scores import Terms, paper_scores
+from engram.tiling import Tiling
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+LOOKED = 32
+"""Cells a side of the windows that particles are drawn for, at most."""
 
 
 class WindowImagined:
@@ -33,10 +42,12 @@ class WindowImagined:
         memory: LocalMemory,
         belief: LocalMemoryBelief,
         observations: Observations,
+        tiling: Tiling,
         seed: int,
         sigma: float,
     ) -> None:
         self.memory, self.belief, self.seed, self.sigma = memory, belief, seed, sigma
+        self.tiling = tiling
         self.at, self.detection = len(observations), observations.detection
         self._items = belief.told.items
         self._terms: dict[int, Terms] = {}
@@ -47,14 +58,15 @@ class WindowImagined:
 
     def particles(self, number: int) -> Tensor:
         """(P, C, H, W) of a window, in model units."""
-        windows, imagination = self.memory.windows, self.memory.imagination
-        rows, cols = windows.tiling.box(number)
+        imagination, grid = self.memory.imagination, self.memory.grid
+        rows, cols = self.tiling.box(number)
+        shape = (self.tiling.rows.size, self.tiling.cols.size)
         inside = [
             replace(item, cell=(item.cell[0] - rows.start, item.cell[1] - cols.start))
             for item in self._items
             if rows.start <= item.cell[0] < rows.stop and cols.start <= item.cell[1] < cols.stop
         ]
-        seen = Observations(windows.window, inside, self.detection)
+        seen = Observations(Grid(*shape, grid.channels, range=grid.range), inside, self.detection)
         return imagination.sampler.draw(
             self._denoiser(rows, cols),
             measurements_of(seen),
@@ -96,7 +108,7 @@ class WindowTerm:
     def __getitem__(self, key: Any) -> Any:
         if not isinstance(key, int | np.integer):
             return self.dense[key]
-        grid, tiling = self.imagined.memory.grid, self.imagined.memory.windows.tiling
+        grid, tiling = self.imagined.memory.grid, self.imagined.tiling
         row, col = grid.at(int(key))
         number = tiling.home((row, col))
         rows, cols = tiling.box(number)
@@ -109,7 +121,7 @@ class WindowTerm:
         drawn."""
         memory = self.imagined.memory
         out = np.zeros((memory.grid.rows, memory.grid.cols))
-        tiling = memory.windows.tiling
+        tiling = self.imagined.tiling
         for number in sorted({n for item in self.imagined._items for n in tiling.near(item.cell)}):
             box = tiling.box(number)
             own = tiling.number_at(box) == number
@@ -130,10 +142,12 @@ class WindowTerms:
 
     def __init__(self, memory: LocalMemory, seed: int, sigma: float) -> None:
         self.memory, self.seed, self.sigma = memory, seed, sigma
+        side = min(LOOKED, memory.windows.tiling.rows.size)
+        self.tiling = tiling_for(memory.grid, (side, side))
 
     def of(self, belief: MemoryBelief, observations: Observations) -> WindowImagined:
         assert isinstance(belief, LocalMemoryBelief)
-        return WindowImagined(self.memory, belief, observations, self.seed, self.sigma)
+        return WindowImagined(self.memory, belief, observations, self.tiling, self.seed, self.sigma)
 
     def state(self) -> dict[str, Tensor]:
         return {}

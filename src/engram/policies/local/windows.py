@@ -110,6 +110,7 @@ class WindowMeans:
         self._blank: Array | None = None
         self.ready: dict[int, Array] = {}
         self.label, self._examples = self.blending.kinds()
+        self._kinds: list[Array] | None = None
 
     @property
     def blank(self) -> Array:
@@ -166,10 +167,11 @@ class WindowMeans:
 
     def kinds(self) -> list[Array]:
         """The content of blocks of each label while nothing is known around them."""
-        known, self.means = self.means, {}
-        found = [self.content(block) for block in self._examples]
-        self.means = known
-        return found
+        if self._kinds is None:
+            known, self.means = self.means, {}
+            self._kinds = [self.content(block) for block in self._examples]
+            self.means = known
+        return self._kinds
 
 
 def tiling_for(grid: Grid, size: tuple[int, int]) -> Tiling:
