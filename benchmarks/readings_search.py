@@ -19,6 +19,7 @@ import numpy as np
 from engram import ball_task, simulate
 from engram._threads import set_threads
 from engram.bench.provenance import commit, machine
+from engram.bench.tables import interval, plus_minus
 from engram.policies.spec import PolicyChoice
 
 BUDGET, AT = 250, (150, 200, 250)
@@ -45,6 +46,10 @@ SEARCHES = {
 }
 
 
+CHOSEN = "raw, h in hindsight, 10 steps a lesson"
+"""The reading that preset ``paper`` is."""
+
+
 def searched(spec: str, number: int) -> dict[str, Any]:
     """One search: SR, and processor seconds a query."""
     task, choice = ball_task(number), PolicyChoice.parse(spec, preset="default", prior="digits")
@@ -55,12 +60,19 @@ def searched(spec: str, number: int) -> dict[str, Any]:
 
 
 def table(rows: list[dict[str, Any]], note: str) -> str:
-    """Means over tasks as Markdown."""
+    """Means over tasks as Markdown, and differences from the reading that is ``paper``, paired."""
     heads = [f"SR at {b}" for b in AT]
-    lines = [f"| reading | {' | '.join(heads)} | s a query |", "| --- | --- | --- | --- | --- |"]
+    lines = [
+        f"| reading | {' | '.join(heads)} | minus the chosen, at {AT[-1]} | s a query |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    chosen = {row["task"]: row for row in rows if row["reading"] == CHOSEN}
     for name in SEARCHES:
         own = [row for row in rows if row["reading"] == name]
         cells = [f"{np.mean([row[str(b)] for row in own]):.3f}" for b in AT]
+        last = str(AT[-1])
+        apart = [row[last] - chosen[row["task"]][last] for row in own if row["task"] in chosen]
+        cells.append("(chosen)" if name == CHOSEN else plus_minus(interval(apart)))
         seconds = np.mean([row["seconds"] for row in own])
         lines.append(f"| {name} | {' | '.join(cells)} | {seconds:.2f} |")
     return "\n".join([*lines, "", note]) + "\n"
