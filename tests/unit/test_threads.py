@@ -36,7 +36,7 @@ def test_never_more_threads_than_cores() -> None:
         assert torch.get_num_threads() == cores()
         assert os.environ["OMP_NUM_THREADS"] == str(cores())
     finally:
-        torch.set_num_threads(before)
+        set_threads(before)
 
 
 def test_libraries_of_linear_algebra_that_are_loaded_are_told_too() -> None:
