@@ -139,67 +139,84 @@ class Fit:
     finds: NDArray[np.int64]
     touching: NDArray[np.int64]
     log_factor: Array
-    covers: Array
+    covers: NDArray[np.int64]
     speaks: Array
 
     def claimed(self, weight: Array) -> Array:
         """(F,) what copies of these weights (E, 8, S, S) that hold a find weigh together."""
-        total: Array = np.append(weight, 0.0)[self.touching].sum(axis=1)
+        total: Array = np.append(weight, 0.0).take(self.touching).sum(axis=1)
         return total
 
     def covered(self, worth: Array) -> Array:
         """(E, 8, S, S) what the finds in a copy are worth together, each (F,)."""
-        return _summed(self.touching, worth, self.log_factor.shape)
+        each, count = np.repeat(worth, self.touching.shape[1]), self.log_factor.size
+        total = np.bincount(self.touching.ravel(), each, count + 1)[:count].astype(np.float64)
+        return total.reshape(self.log_factor.shape)
 
     def spread(self, weight: Array, shape: tuple[int, int]) -> Array:
         """(2, rows, cols) what copies of these weights (E, 8, S, S) say of every cell."""
-        margin = self.speaks.shape[-1] - 1
-        said = _convolved(weight, self.speaks, weight.shape[2:], over=(1, 2))
-        return said[:, margin : margin + shape[0], margin : margin + shape[1]]
+        margin, places = self.speaks.shape[-1] - 1, weight.shape[2:]
+        sizes = [next_fast_len(size, real=True) for size in places]
+        said = (_transform(weight, sizes) * _transform(self.speaks, sizes)).sum((1, 2))
+        ends = tuple(margin + size for size in shape)
+        return _table(said, sizes, ends)[:, margin:, margin:]
 
 
-def _convolved(
-    tables: Array | Mask, kernels: Array, shape: tuple[int, ...], over: tuple[int, ...]
-) -> Array:
-    r"""(..., *shape) :math:`\sum t * k` of tables and kernels, over some of their dimensions.
-
-    ``shape`` is that of the tables, or K - 1 cells more: fewer would be mixed with others.
-    """
-    sizes = [next_fast_len(side, real=True) for side in shape]
-    where, what = (rfft2(torch.from_numpy(x).float(), s=sizes) for x in (tables, kernels))
-    summed: Array = irfft2((where * what).sum(over), s=sizes).double().numpy()
-    return summed[..., : shape[0], : shape[1]]
+def _transform(tables: Array | Mask, sizes: list[int]) -> Tensor:
+    """Fourier transform of tables (..., rows, cols), filled up to ``sizes``."""
+    spectrum: Tensor = rfft2(torch.from_numpy(tables).float(), s=sizes)
+    return spectrum
 
 
-def _summed(touching: NDArray[np.int64], worth: Array, shape: tuple[int, ...]) -> Array:
-    """A table of copies: the sum of what touches each."""
-    each, count = np.repeat(worth, touching.shape[1]), math.prod(shape)
-    total: Array = np.bincount(touching.ravel(), each, count + 1)[:count].astype(float)
-    return total.reshape(shape)
+def _table(spectrum: Tensor, sizes: list[int], shape: tuple[int, ...]) -> Array:
+    """Inverse of ``_transform``: tables (..., *shape)."""
+    table: Array = irfft2(spectrum, s=sizes).double().numpy()
+    return table[..., : shape[0], : shape[1]]
+
+
+def _turned(known: Sequence[Template], side: int) -> Array:
+    """(4, E, 8, K, K) every template in each of its turns, in a window of ``side`` cells: target,
+    whether it speaks of a cell, log Bayes factor of a find and of a blank there."""
+    tables = np.zeros((4, len(known), side, side))
+    for e, one in enumerate(known):
+        hit, miss = np.log(one.target / ALONE), np.log((1 - one.target) / (1 - ALONE))
+        rows, cols = one.target.shape
+        tables[:, e, :rows, :cols] = one.counts * np.stack([one.target, one.counts, hit, miss])
+    turns = views(np.moveaxis(tables, (0, 1), (2, 3)))
+    return np.ascontiguousarray(np.stack(turns).transpose(3, 4, 0, 1, 2))
+
+
+def _touching(
+    finds: NDArray[np.int64], own: Mask, speaks: Array, shape: tuple[int, ...]
+) -> NDArray[np.int64]:
+    """(F, M) ``Fit.touching``; own : (E, rows, cols) cells of each template."""
+    template, turn, row, col = np.nonzero(speaks[0] > 0.5)  # M cells of bodies, by template
+    side = speaks.shape[-1]
+    corner = (side - 1 - row) * shape[1] + side - 1 - col
+    offset = (template * 8 + turn) * math.prod(shape) + corner
+    touching: NDArray[np.int64] = (finds @ (shape[1], 1))[:, None] + offset
+    ends = np.searchsorted(template, np.arange(len(own) + 1))
+    for e, mine in enumerate(own[:, *finds.T]):
+        touching[mine, ends[e] : ends[e + 1]] = 8 * len(own) * math.prod(shape)
+    return touching
 
 
 def _fit(known: Sequence[Template], found: Mask, blank: Mask) -> Fit:
     side = max(max(one.target.shape) for one in known)
-    turned = np.zeros((4, len(known), 8, side, side))
-    for e, one in enumerate(known):
-        hit, miss = np.log(one.target / ALONE), np.log((1 - one.target) / (1 - ALONE))
-        tables = np.stack([one.target, one.counts, hit, miss], axis=-1) * one.counts[..., None]
-        for g, view in enumerate(views(tables)):
-            turned[:, e, g, : view.shape[0], : view.shape[1]] = np.moveaxis(view, -1, 0)
-    speaks, kernels = turned[:2], np.moveaxis(turned[2:], 0, 2)  # (E, 8, 2, K, K)
-    own = np.stack([one.place for one in known])
-    outside = (np.stack([found, blank])[None] & ~own[:, None])[:, None]  # (E, 1, 2, rows, cols)
     shape = tuple(size + side - 1 for size in found.shape)
-    factor = _convolved(outside, kernels[..., ::-1, ::-1].copy(), shape, over=(2,))
+    sizes = [next_fast_len(size, real=True) for size in shape]
+    turned = _turned(known, side)
+    own = np.stack([one.place for one in known])
+    outside = np.stack([found, blank])[:, None] & ~own  # (2, E, rows, cols)
+    factors = _transform(turned[2:, ..., ::-1, ::-1].copy(), sizes)
+    there = _transform(outside, sizes)[:, :, None]
+    factor = _table((there * factors).sum(0), sizes, shape)
     finds = np.argwhere(found)
-    copy = np.stack(np.nonzero(speaks[0] > 0.5))  # (4, M) template, turn, row and col of bodies
-    rows, cols = (finds[:, i, None] - copy[2 + i] + side - 1 for i in (0, 1))
-    touching = ((copy[0] * 8 + copy[1]) * shape[0] + rows) * shape[1] + cols
-    touching[own[:, *finds.T].T[:, copy[0]]] = factor.size
-    covers = _summed(touching, np.ones(len(finds)), factor.shape)
+    touching = _touching(finds, own, turned[:2], shape)
+    covers = np.bincount(touching.ravel(), minlength=factor.size + 1)[:-1].reshape(factor.shape)
     weight = np.array([one.weight for one in known]) - known[0].weight
     factor = np.where(covers > 0, factor + weight[:, None, None, None], -np.inf)
-    return Fit(finds, touching, factor, covers, speaks)
+    return Fit(finds, touching, factor, covers, turned[:2])
 
 
 def straightness(fit: Fit, first: Template, found: Mask) -> float:
