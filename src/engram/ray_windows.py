@@ -128,11 +128,9 @@ def _computed(
 ) -> tuple[list[Image], float]:
     """Done by a Ray worker: a parcel of windows, and the evaluations they took."""
     prepare(folder, digest)
-    counted = see.denoiser
-    before = counted.evaluations if isinstance(counted, CountedDenoiser) else 0.0
+    before = see.evaluations
     images = in_turn(see, sights)
-    after = counted.evaluations if isinstance(counted, CountedDenoiser) else 0.0
-    return images, after - before
+    return images, see.evaluations - before
 
 
 def windows_computed(executor: str, address: str | None = None) -> RayWindows:

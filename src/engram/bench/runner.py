@@ -174,6 +174,8 @@ class Plan:
         """Everything the rows depend on, memories, data files and plug-ins by hash."""
         foreign = {name: plug_in_digest(module) for name, module in sorted(self._parts().items())}
         plug_ins = {name: digest for name, digest in foreign.items() if digest is not None}
+        cards = self.cards()
+        learnt = {name: c.symmetric["sha256"] for name, c in cards.items() if c.symmetric}
         return {
             "suite": self.suite,
             "settings": dict(self.settings),
@@ -181,7 +183,8 @@ class Plan:
             "policies": [choice.label for choice in self.policies],
             "preset": self.preset,
             "prior": self.prior,
-            "memories": {name: card.sha256 for name, card in self.cards().items()},
+            "memories": {name: card.sha256 for name, card in cards.items()},
+            **({"symmetric": learnt} if learnt else {}),
             "tasks": list(self.tasks),
             "seeds": self.seeds,
             "budget": self.budget,

@@ -34,7 +34,7 @@ def load_prior(spec: Spec) -> list[PermanentMemory] | None:
         return None
     from engram.memory.library import fingerprint, load_memories
 
-    present = fingerprint(spec.prior)
+    present = fingerprint(spec.prior, symmetric=spec.rules >= 6)
     if present != spec.prior_sha256:
         raise ConflictError(
             f"memory {spec.prior!r} has changed since the campaign was created (its hash is "

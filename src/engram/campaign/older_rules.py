@@ -25,6 +25,8 @@ BEFORE_COPIES: dict[str, Any] = {"copies": False}
 """The default engine, before it recognised copies of what it had outlined."""
 BEFORE_JUDGED: dict[str, Any] = {"judged": False}
 """The default engine with layers, before it judged whether they matter."""
+BEFORE_LEARNT: dict[str, Any] = {"views": 8}
+"""The default engine, before memories had learnt the average of their eight views."""
 PAPERS = ("em-ptdm", "diffatd", "greedy")
 """Policies that have that preset."""
 SPREADING = ("em-ptdm", "gp", "spread", "layer-order")
@@ -37,9 +39,9 @@ def options_of_then(spec: Spec, memories: Sequence[PermanentMemory] | None) -> d
         return {}
     told = all(memory.conditioned for memory in memories)
     ours = _is_one_of(("em-ptdm",), spec) and spec.preset != "paper" and told
-    if ours and spec.rules < 5:
-        layered = {} if spec.layers is None else BEFORE_JUDGED
-        return layered | (BEFORE_COPIES if spec.rules < 4 else {})
+    if ours and spec.rules < 6:
+        layered = {} if spec.layers is None or spec.rules >= 5 else BEFORE_JUDGED
+        return BEFORE_LEARNT | layered | (BEFORE_COPIES if spec.rules < 4 else {})
     if spec.rules >= 3:
         return {}
     if spec.preset == "paper":

@@ -90,7 +90,8 @@ def _checked_spec(
         prior = prior or default_memory(grid.rows, grid.cols)
         names = candidates(prior)
         known = [n if memory_path(n).stem == n else str(memory_path(n).resolve()) for n in names]
-        memory = {"prior": "+".join(known), "prior_sha256": fingerprint(prior)}
+        whole = terms.get("rules", RULES) >= 6
+        memory = {"prior": "+".join(known), "prior_sha256": fingerprint(prior, symmetric=whole)}
     terms.setdefault("rules", RULES)
     spec = Spec(grid, budget, choice.name, version=__version__, **memory, **terms)
     check_bounds(spec)

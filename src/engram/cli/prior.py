@@ -12,6 +12,7 @@ import typer
 from engram.cli import _common as common
 from engram.cli import _printing as printing
 from engram.cli.consolidate import consolidate
+from engram.cli.distil import distil
 from engram.errors import EngramError, InputError, shown
 from engram.memory.card import Card
 from engram.memory.library import memory_files, memory_path, read_card
@@ -27,6 +28,15 @@ def _kind(card: Card) -> str:
 
 def _size(card: Card) -> str:
     return f"{card.height}x{card.width}x{card.channels}"
+
+
+def _symmetric(card: Card) -> str:
+    """How far the network that has learnt the average of eight views is from it."""
+    made = card.symmetric
+    if not made:
+        return "-"
+    error, before = made.get("error", "-"), made.get("error_of_one_view", "-")
+    return f"{made.get('steps', '-')} steps; squared error {error}, of one view {before}"
 
 
 @app.command("list")
@@ -73,6 +83,7 @@ def info(name: Annotated[str, typer.Argument(help="Name or file.")], json: Json 
         "held-out loss": f"{card.loss:g}",
         "made by": card.recipe or "-",
         "parent": card.parent or "-",
+        "symmetric": _symmetric(card),
         "sha256": card.sha256,
         "file": f"{path} ({path.stat().st_size / 1e6:.1f} MB)",
     }
@@ -264,3 +275,4 @@ def sample(
 
 
 app.command()(consolidate)
+app.command()(distil)

@@ -25,6 +25,8 @@ class Card:
     kind   : of memory, which decides how its file is loaded (``memory.kinds``)
     layers : what its channels are, for a memory of cells (``memory.layers``); empty for a
         memory of pixels, whose channels are the content itself
+    symmetric : how its symmetric network was made (``memory.distilling``), with the hash of that
+        file; empty without one
     """
 
     name: str
@@ -48,6 +50,7 @@ class Card:
     layers: LayerSet = field(default_factory=LayerSet)
     seen: str = ""
     kind: str = "unet"
+    symmetric: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "layers", LayerSet(self.layers))
@@ -63,7 +66,10 @@ class Card:
         return bool(self.network.get("conditioned"))
 
     def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "range": list(self.range), "layers": list(self.layers)}
+        plain = {**asdict(self), "range": list(self.range), "layers": list(self.layers)}
+        if not self.symmetric:
+            del plain["symmetric"]
+        return plain
 
     def fits(self, channels: int) -> None:
         """Refuse an area that a memory of this card cannot imagine."""
@@ -73,13 +79,15 @@ class Card:
                 f"{channels}; choose another memory (engram prior list) or convert the area"
             )
 
-    def check_file(self, path: Path) -> bytes:
-        """The content of the memory's file; refused when it is not the one of this card."""
+    def check_file(self, path: Path, *, symmetric: bool = False) -> bytes:
+        """The content of the memory's file, or of its symmetric network; refused when it is not
+        the one of this card."""
+        wanted = self.symmetric.get("sha256") if symmetric else self.sha256
         try:
             blob = path.read_bytes()
         except OSError as error:
             raise WeightsError(f"cannot read memory {path}: {error}") from error
-        if sha256(blob).hexdigest() != self.sha256:
+        if sha256(blob).hexdigest() != wanted:
             raise WeightsError(
                 f"memory {path} is damaged or does not belong to its card (the hash differs); "
                 "fetch or train it again"
@@ -128,6 +136,8 @@ class Card:
         for name in ("parameters", "seed", "steps"):
             if not 0 <= getattr(self, name) < 2**63:
                 raise ValueError(f"{name}={shown(getattr(self, name))}: not in 0 to 2^63")
+        if self.symmetric and not isinstance(self.symmetric.get("sha256"), str):
+            raise ValueError(f"symmetric={shown(self.symmetric)}: without the hash of its file")
         numbers = (*self.range, self.loss)
         plain = all(isinstance(v, int | float) and abs(v) < 1e300 for v in numbers)
         if not plain or not self.range[0] < self.range[1]:

@@ -139,6 +139,11 @@ class Memory(Denoiser, Protocol):
     @property
     def channels(self) -> int: ...
 
+    @property
+    def symmetric(self) -> Denoiser | None:
+        """What says its mean over the symmetries of a square in one evaluation, if it has one."""
+        ...
+
     def on(self, device: str) -> Memory:
         """The same memory with its network on a device."""
         ...

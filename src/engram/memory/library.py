@@ -110,7 +110,11 @@ def load_memories(prior: str) -> list[PermanentMemory]:
     return [load_memory(name) for name in candidates(prior)]
 
 
-def fingerprint(prior: str) -> str:
-    """Hash of the memories that a prior stands for: that of the file where it is one."""
-    hashes = [card.sha256 for card in read_cards(prior).values()]
+def fingerprint(prior: str, *, symmetric: bool = True) -> str:
+    """Hash of the memories that a prior stands for, with their symmetric networks or without: that
+    of the file where it is one."""
+    cards = read_cards(prior).values()
+    hashes = [card.sha256 for card in cards]
+    if symmetric:
+        hashes += [card.symmetric["sha256"] for card in cards if card.symmetric]
     return hashes[0] if len(hashes) == 1 else sha256("+".join(hashes).encode()).hexdigest()

@@ -7,6 +7,7 @@ import json
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -90,20 +91,35 @@ def _kind(denoiser: Denoiser) -> str:
     return type(getattr(denoiser, "network", denoiser)).__name__
 
 
+def symmetric_path(path: Path) -> Path:
+    """The file of the symmetric network of a memory's file."""
+    return path.with_suffix(".symmetric.safetensors")
+
+
 class PermanentMemory:
     """A frozen denoiser and what is known of it. Implements ``Memory``.
 
-    device : where the denoiser's network is
+    device    : where the denoiser's network is
+    symmetric : a network whose estimate at full noise is the denoiser's mean over the symmetries
+        of a square (``memory.distilling``), or None
     """
 
     device = "cpu"
+    _symmetric: NetworkDenoiser | None = None
 
-    def __init__(self, denoiser: Denoiser, card: Card, device: str = "cpu") -> None:
+    def __init__(
+        self,
+        denoiser: Denoiser,
+        card: Card,
+        device: str = "cpu",
+        symmetric: NetworkDenoiser | None = None,
+    ) -> None:
         if isinstance(denoiser, torch.nn.Module):
             denoiser.eval().requires_grad_(False)
         self.denoiser = denoiser
         self.card = card
         self.device = device
+        self._symmetric = None if symmetric is None else symmetric.eval().requires_grad_(False)
 
     def on(self, device: str) -> PermanentMemory:
         """The same memory with its network on a device; refused where there is none of the kind.
@@ -119,7 +135,25 @@ class PermanentMemory:
                 f"device={device!r}: memory {self.card.name!r} of kind {self.card.kind!r} is no "
                 "torch module and stays on the cpu"
             )
-        return PermanentMemory(deepcopy(self.denoiser).to(device), self.card, device)
+        there = deepcopy(self._symmetric)
+        return PermanentMemory(
+            deepcopy(self.denoiser).to(device),
+            self.card,
+            device,
+            None if there is None else there.to(device),
+        )
+
+    @property
+    def symmetric(self) -> PermanentMemory | None:
+        """The symmetric network, read as a memory with the same card."""
+        if self._symmetric is None:
+            return None
+        return PermanentMemory(self._symmetric, self.card, self.device)
+
+    def with_symmetric(self, network: NetworkDenoiser, about: dict[str, Any]) -> PermanentMemory:
+        """The same memory with a symmetric network; ``about`` says how that was made."""
+        card = replace(self.card, symmetric={**about, "sha256": _hash(_blob(network, self.card))})
+        return PermanentMemory(self.denoiser, card, self.device, network)
 
     @property
     def network(self) -> UNet:
@@ -157,11 +191,9 @@ class PermanentMemory:
         (they are read back as float32). What could not be read back is refused: a file holds
         the weights of a :class:`UNet` as its card describes it, and no other network.
         """
-        dtype = torch.float16 if half else torch.float32
         module = self.denoiser if isinstance(self.denoiser, torch.nn.Module) else torch.nn.Module()
-        state = {k: v.to(dtype).contiguous() for k, v in module.state_dict().items()}
-        blob = save(state, metadata={"engram": json.dumps({"name": self.card.name})})
-        card = replace(self.card, sha256=hashlib.sha256(blob).hexdigest())
+        blob = _blob(module, self.card, half=half)
+        card = replace(self.card, sha256=_hash(blob))
         try:
             _denoiser_of(card, blob)
         except _UNFIT as error:
@@ -170,8 +202,11 @@ class PermanentMemory:
                 f"{_kind(self.denoiser)} do not fit the network on its card; a file holds a UNet "
                 "of engram's, so keep the weights of another network yourself"
             ) from error
-        text = json.dumps(card.to_dict(), indent=2) + "\n"
-        write_files({path: blob, path.with_suffix(".json"): text})
+        files: dict[Path, bytes | str] = {path: blob}
+        if self._symmetric is not None:
+            files[symmetric_path(path)] = _blob(self._symmetric, card)
+        files[path.with_suffix(".json")] = json.dumps(card.to_dict(), indent=2) + "\n"
+        write_files(files)
         self.card = card
         return card
 
@@ -179,11 +214,30 @@ class PermanentMemory:
     def load(cls, path: Path) -> PermanentMemory:
         """Read a memory; a corrupt, foreign or mismatched file is refused."""
         card = Card.read(path.with_suffix(".json"))
-        blob = card.check_file(path)
-        try:
-            denoiser = _denoiser_of(card, blob)
-        except _UNFIT as error:
-            raise WeightsError(
-                f"memory {path} does not hold the weights of its card: {str(error).splitlines()[0]}"
-            ) from error
-        return cls(denoiser, card)
+        denoiser = _read(card, path, card.check_file(path))
+        if not card.symmetric:
+            return cls(denoiser, card)
+        beside = symmetric_path(path)
+        blob = card.check_file(beside, symmetric=True)
+        return cls(denoiser, card, symmetric=_read(card, beside, blob))
+
+
+def _blob(network: torch.nn.Module, card: Card, *, half: bool = True) -> bytes:
+    """The file of a network's weights."""
+    dtype = torch.float16 if half else torch.float32
+    state = {k: v.to(dtype).contiguous() for k, v in network.state_dict().items()}
+    return save(state, metadata={"engram": json.dumps({"name": card.name})})
+
+
+def _hash(blob: bytes) -> str:
+    return hashlib.sha256(blob).hexdigest()
+
+
+def _read(card: Card, path: Path, blob: bytes) -> NetworkDenoiser:
+    """The denoiser of a card with the weights of a file of its own."""
+    try:
+        return _denoiser_of(card, blob)
+    except _UNFIT as error:
+        raise WeightsError(
+            f"memory {path} does not hold the weights of its card: {str(error).splitlines()[0]}"
+        ) from error

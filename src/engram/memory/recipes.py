@@ -179,7 +179,7 @@ def train_memory(
         progress(step, loss, held_out)
 
     if checkpoint is not None:
-        _claim(checkpoint, source, config, plan, start)
+        claim(checkpoint, source, config, plan, start)
     trainer.run(report, checkpoint)
     channels, height, width = source.shape
     card = Card(
@@ -217,7 +217,7 @@ def note_of(checkpoint: Path) -> Path:
     return checkpoint.with_name(checkpoint.name + ".json")
 
 
-def _claim(
+def claim(
     checkpoint: Path,
     source: Source,
     config: UNetConfig,

@@ -12,7 +12,7 @@ from engram.policies.dreams import DreamPlan
 from engram.policies.imagination import DrawPlan
 from engram.policies.ranking import Foraging, checked_rule
 from engram.policies.separate import checked_extent, checked_goal
-from engram.policies.views import VIEWS
+from engram.policies.views import LEARNT, VIEWS
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,8 @@ class EmPtdmSettings:
         while it is the better predictor
     base_rate : mix with the share of targets as well (``base_rate``)
     views    : symmetries averaged in the mean: 1, the 4 quarter turns, or these and their mirror
-        images, 8 (4 and 8 need a square area without a preferred direction)
+        images, 8 (4 and 8 need a square area without a preferred direction); 0 = all, by one
+        evaluation where the memory has learnt their average (``memory.distilling``)
     period   : every how many measurements all 8 are computed, the quarter turns after each
         (``views``): with 8 an answer costs a third less, and finds are not shown to be as many
     goal     : ``cells`` with target, or separate targets (``objects``), which has a rule of its own
@@ -49,7 +50,7 @@ class EmPtdmSettings:
     strength: float = 1.0
     guard: bool = True
     base_rate: bool = False
-    views: int = 8
+    views: int = LEARNT
     period: int = 1
     goal: str = "cells"
     extent: float = 0.0

@@ -91,9 +91,11 @@ class MemoryForecaster:
     ) -> None:
         self.grid: Grid = imagination.grid
         self.frozen = CountedDenoiser(memory)
+        learnt = None if plan.views else memory.symmetric
+        self.symmetric = None if learnt is None else CountedDenoiser(learnt)
         self.imagination, self.spatial, self.plan = imagination, spatial, plan
         self.layered = layered
-        self.posterior_mean = SymmetricMean(self.grid, plan.views, plan.period)
+        self.posterior_mean = SymmetricMean(self.grid, plan.views, plan.period, self.symmetric)
         layers = memory.card.layers
         self.reward = AffineReward(self.grid.channels, prior=presence_prior(layers))
         self.transient = OutcomeTransform(
@@ -143,8 +145,9 @@ class MemoryForecaster:
 
     @property
     def evaluations(self) -> float:
-        """Evaluations of the network so far."""
-        return self.frozen.evaluations
+        """Evaluations of the networks so far."""
+        symmetric = 0.0 if self.symmetric is None else self.symmetric.evaluations
+        return self.frozen.evaluations + symmetric
 
     @property
     def imagining(self) -> CountedDenoiser:

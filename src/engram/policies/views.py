@@ -10,6 +10,9 @@ last multiple of a period before it,
 
 the four quarter turns, and what all eight said beyond these when they were last asked. It is a
 function of the measurements and their order: nothing else is remembered but to save time.
+
+Better still, a memory may have a network that has learnt the average (``memory.distilling``): one
+evaluation says it.
 """
 
 from __future__ import annotations
@@ -32,8 +35,10 @@ from engram.symmetry import TURNS, views_back, views_of
 
 QUARTERS = 4
 """Symmetries that are turns alone; they come first."""
-VIEWS = (1, QUARTERS, TURNS)
-"""How many symmetries can be averaged: none, the quarter turns, all."""
+LEARNT = 0
+"""All symmetries, by one evaluation where the memory has learnt their average."""
+VIEWS = (LEARNT, 1, QUARTERS, TURNS)
+"""How many symmetries can be averaged: all, as the memory can, none, the quarter turns, all."""
 FOLDS = 4
 """Parts into which cells with doubtful reports are put, each left out of as many of the views."""
 
@@ -92,10 +97,14 @@ class _Renewed:
 
 class SymmetricMean:
     """The mean of an area over ``views`` symmetries, all eight of them computed when the number of
-    measurements is a multiple of ``period`` (module docstring)."""
+    measurements is a multiple of ``period`` (module docstring).
 
-    def __init__(self, grid: Grid, views: int, period: int) -> None:
-        self.grid, self.views, self.period = grid, views, period
+    learnt : what says that of all of them in one evaluation; it does while ``views`` is ``LEARNT``
+    """
+
+    def __init__(self, grid: Grid, views: int, period: int, learnt: Denoiser | None = None) -> None:
+        self.grid, self.views, self.period = grid, views or TURNS, period
+        self.learnt = None if views else learnt
         self._last: _Renewed | None = None
 
     def __call__(self, denoiser: Denoiser, observations: Observations) -> Tensor:
@@ -103,6 +112,8 @@ class SymmetricMean:
         views are computed, so that each such cell is left out of two."""
         unsure, views = doubtful(observations.log_odds), self.views
         square, all_told = self.grid.height == self.grid.width, not unsure.any()
+        if all_told and self.learnt is not None:
+            return mean_of(self.learnt, measurements_of(observations))
         if all_told and square and views == TURNS and self.period > 1:
             return self._by_turns(denoiser, observations)
         views = views if all_told or views == 1 else TURNS

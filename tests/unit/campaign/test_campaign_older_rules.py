@@ -12,9 +12,13 @@ from engram import Grid
 from engram.campaign import Campaign, create_campaign, verify
 from engram.campaign.model import RULES
 from engram.campaign.older_rules import is_gone
+from engram.errors import ConflictError
 from engram.layers import Layers
+from engram.memory.denoiser import NetworkDenoiser
+from engram.memory.permanent import fresh_network
 from engram.policies.emptdm import EmPtdm
 from engram.policies.papersearch import PaperSearch, PaperSettings
+from engram.testing import tiny_memory
 
 
 def _campaign(tmp_path: Path, rules: int, grid: Grid | None = None, **terms: Any) -> Campaign:
@@ -38,6 +42,35 @@ def test_the_paper_preset_of_older_campaigns(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["random", "diffatd"])
 def test_policies_that_have_not_changed_take_no_options_of_then(tmp_path: Path, name: str) -> None:
     assert _campaign(tmp_path, 1, policy=name).policy().name == name
+
+
+@pytest.mark.parametrize(("rules", "views"), [(3, 8), (5, 8), (RULES, 0)])
+def test_campaigns_of_before_views_were_learnt_compute_all_eight(
+    tmp_path: Path, rules: int, views: int
+) -> None:
+    policy = _campaign(tmp_path, rules, policy="em-ptdm").policy()
+    assert isinstance(policy, EmPtdm)
+    assert policy.settings.views == views
+    asked = _campaign(tmp_path / "asked", rules, policy="em-ptdm[views=4]").policy()
+    assert isinstance(asked, EmPtdm)
+    assert asked.settings.views == 4
+
+
+@pytest.mark.parametrize(("rules", "opens"), [(5, True), (RULES, False)])
+def test_another_symmetric_network_is_another_memory_to_campaigns_that_use_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rules: int, opens: bool
+) -> None:
+    monkeypatch.setenv("ENGRAM_HOME", str(tmp_path))
+    memory, path = tiny_memory(), tmp_path / "memories" / "mine.safetensors"
+    memory.with_symmetric(NetworkDenoiser(memory.network), {}).save(path)
+    campaign = _campaign(tmp_path, rules, policy="em-ptdm", prior="mine")
+    other = fresh_network(memory.network.config, 1)
+    memory.with_symmetric(NetworkDenoiser(other), {}).save(path)
+    if opens:
+        assert isinstance(campaign.policy(), EmPtdm)
+    else:
+        with pytest.raises(ConflictError, match="has changed since"):
+            campaign.policy()
 
 
 @pytest.mark.parametrize(("rules", "copies"), [(3, False), (RULES, True)])

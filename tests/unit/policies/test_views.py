@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 import torch
 
-from engram import Grid, Observation
+from engram import Grid, Observation, make_policy
 from engram.detection import Detection
-from engram.memory.denoiser import CountedDenoiser, Estimate, Known
+from engram.memory.denoiser import CountedDenoiser, Estimate, Known, NetworkDenoiser
+from engram.memory.permanent import PermanentMemory
 from engram.observation import Observations
-from engram.policies.imagination import measurements_of
+from engram.policies.imagination import mean_of, measurements_of
+from engram.policies.local.windows import Seeing, Sight
 from engram.policies.views import SymmetricMean, expected_image
 from engram.testing import tiny_memory
 
@@ -94,3 +98,66 @@ def test_other_numbers_of_views_are_computed_every_time(
     mean = SymmetricMean(GRID, views, period)(counted, measured(5))
     assert counted.evaluations * 16 == computed
     torch.testing.assert_close(mean, averaged(5, views))
+
+
+@pytest.mark.parametrize(("views", "learnt", "all_of_them"), [(0, 1, 0), (8, 0, 8), (1, 0, 1)])
+def test_one_evaluation_of_what_has_learnt_the_average(
+    views: int, learnt: int, all_of_them: int
+) -> None:
+    memory, average = CountedDenoiser(MEMORY), Halved(MEMORY)
+    mean = SymmetricMean(GRID, views, 1, average)(memory, measured(5))
+    assert (average.evaluations * 16, memory.evaluations * 16) == (learnt, all_of_them)
+    if learnt:
+        told = measurements_of(measured(5))
+        torch.testing.assert_close(mean, mean_of(Halved(MEMORY), told))
+
+
+def test_what_has_learnt_the_average_is_not_asked_where_reports_left_doubt() -> None:
+    memory, average = CountedDenoiser(MEMORY), CountedDenoiser(MEMORY)
+    mean = SymmetricMean(GRID, 0, 1, average)(memory, measured(5, detection=0.7))
+    assert (average.evaluations, memory.evaluations * 16) == (0, 8)
+    torch.testing.assert_close(mean, SymmetricMean(GRID, 8, 1)(MEMORY, measured(5, detection=0.7)))
+
+
+def test_without_it_all_views_are_computed() -> None:
+    torch.testing.assert_close(SymmetricMean(GRID, 0, 1)(MEMORY, measured(5)), averaged(5, 8))
+
+
+def with_average() -> PermanentMemory:
+    """A memory that has a network for the average: another one, to tell them apart."""
+    network = deepcopy(MEMORY.network)
+    with torch.no_grad():
+        network.tail.head.bias += 0.7
+    return MEMORY.with_symmetric(NetworkDenoiser(network), {})
+
+
+@pytest.mark.parametrize(
+    ("options", "asked"), [({}, True), ({"views": 8}, False), ({"dreams": 2}, False)]
+)
+def test_the_engine_asks_what_has_learnt_the_average(options: dict[str, int], asked: bool) -> None:
+    memory = with_average()
+    policy = make_policy("em-ptdm", GRID, 20, memory=memory, h=False, guard=False, **options)
+    policy.observe(ITEMS[:5])
+    belief = policy.believed().beliefs.memory  # type: ignore[attr-defined]
+    wanted = SymmetricMean(GRID, 0, 1, memory.symmetric if asked else None)(memory, measured(5))
+    low, high = GRID.range
+    expected = np.clip(GRID.from_model(wanted[0].numpy()), low, high)
+    np.testing.assert_allclose(belief.content, expected, atol=1e-6)
+    believed = 2  # before the first measurement, and now
+    assert policy.log.evaluations * 16 == believed * (1 if asked else 8)
+
+
+def test_windows_ask_what_has_learnt_the_average() -> None:
+    memory = with_average()
+    told = measurements_of(measured(5))
+    sight = Sight(*(x[0].numpy() for x in (told.values, told.mask[0], told.sigma[0])), NOBODY)
+    learnt, plain = (
+        Seeing(CountedDenoiser(MEMORY), GRID, 4, one) for one in (memory.symmetric, None)
+    )
+    assert memory.symmetric is not None
+    wanted = mean_of(memory.symmetric, told)[0].numpy()
+    np.testing.assert_allclose(learnt(sight), wanted, atol=1e-6)
+    np.testing.assert_allclose(plain(sight), averaged(5, 4)[0].numpy(), atol=1e-6)
+    doubtful = Sight(sight.values, sight.mask, sight.noise, ~NOBODY)
+    assert np.array_equal(learnt(doubtful), plain(doubtful))
+    assert learnt.evaluations * 16 == 4

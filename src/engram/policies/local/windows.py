@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from engram.detection import noise_of
 from engram.grid import Grid
 from engram.layout import Blocks
-from engram.memory.denoiser import Denoiser
+from engram.memory.denoiser import CountedDenoiser, Denoiser
 from engram.observation import Observations
 from engram.policies.forecast import Array
+from engram.policies.imagination import mean_of
 from engram.policies.local.blending import Blending
 from engram.policies.local.told import Told
 from engram.policies.views import expected_image
@@ -58,9 +59,21 @@ class Seeing:
     denoiser: Denoiser
     grid: Grid
     views: int
+    learnt: Denoiser | None = None
+
+    @property
+    def evaluations(self) -> float:
+        """Of both, where they are counted."""
+        counted = (self.denoiser, self.learnt)
+        return sum(one.evaluations for one in counted if isinstance(one, CountedDenoiser))
 
     def __call__(self, sight: Sight) -> Image:
-        found = expected_image(self.denoiser, sight.measured, sight.unsure, self.grid, self.views)
+        """By what has learnt the average of views where that is given and nothing left doubt."""
+        if self.learnt is not None and not sight.unsure.any():
+            found = mean_of(self.learnt, sight.measured)
+        else:
+            views = self.views
+            found = expected_image(self.denoiser, sight.measured, sight.unsure, self.grid, views)
         return np.asarray(found[0].numpy(), np.float32)
 
 
@@ -98,14 +111,20 @@ class WindowMeans:
     """
 
     def __init__(
-        self, grid: Grid, layout: Blocks, denoiser: Denoiser, size: tuple[int, int], views: int
+        self,
+        grid: Grid,
+        layout: Blocks,
+        denoiser: Denoiser,
+        size: tuple[int, int],
+        views: int,
+        learnt: Denoiser | None = None,
     ) -> None:
         self.grid, self.layout = grid, layout
         self.tiling = tiling_for(grid, size)
         self.blending = Blending(layout, self.tiling)
         shape = (self.tiling.rows.size, self.tiling.cols.size)
         self.window = Grid(*shape, grid.channels, range=grid.range)
-        self.see = Seeing(denoiser, self.window, min(views, VIEWS))
+        self.see = Seeing(denoiser, self.window, min(views or VIEWS, VIEWS), learnt)
         self.means: dict[int, Array] = {}
         self._blank: Array | None = None
         self.ready: dict[int, Array] = {}
