@@ -35,6 +35,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -51,6 +52,8 @@ from engram.policies.base import log_likelihood
 from engram.policies.forecast import Array
 from engram.policies.mixing import DISCOUNT
 from engram.policies.outlines import EIGHT, Mask, views
+
+Table = TypeVar("Table", Array, Mask)
 
 LEAST_FINDS = 4
 """Finds that a template must hold."""
@@ -96,14 +99,14 @@ def templates(p: Array, found: Mask, blank: Mask) -> list[Template]:
     """The best known objects of an area (rows, cols), best first."""
     wrong = np.where(found | blank, 0.0, np.minimum(p, 1 - p))
     parts, _ = label(((p > 0.5) | found) & ~blank, EIGHT)
-    padded, made = np.pad(p, 1), []
+    padded, made = _framed(p, 1), []
     for number, window in enumerate(find_objects(parts), start=1):
         body = parts[window] == number
         finds = int((found[window] & body).sum())
         if finds < LEAST_FINDS or max(body.shape) > LARGEST:
             continue
         around = tuple(slice(side.start, side.stop + 2) for side in window)
-        place = np.zeros(padded.shape, bool)
+        place: Mask = np.zeros(padded.shape, bool)
         place[around] = _with_neighbours(body)
         place = place[1:-1, 1:-1]
         cut = any(
@@ -111,14 +114,21 @@ def templates(p: Array, found: Mask, blank: Mask) -> list[Template]:
         )
         unsure = float(wrong[place].sum()) + cut * CUT
         target = np.clip(padded[around], CLEAR, 1 - CLEAR)
-        counts = np.pad(place, 1)[around]
+        counts = _framed(place, 1)[around]
         made.append(Template(target, counts, place, float(np.log(finds)) - unsure / UNSURE))
     return sorted(made, key=lambda one: -one.weight)[:MOST]
 
 
+def _framed(table: Table, width: int) -> Table:
+    """A table with ``width`` cells of zeros around it (``np.pad`` takes longer than all else)."""
+    framed = np.zeros([size + 2 * width for size in table.shape], table.dtype)
+    framed[width:-width, width:-width] = table
+    return framed
+
+
 def _with_neighbours(body: Mask) -> Mask:
     """(h + 2, w + 2) cells of a body (h, w) and all that touch them, by a side or a corner."""
-    wide = np.pad(body, 2)
+    wide = _framed(body, 2)
     rows = wide[:-2] | wide[1:-1] | wide[2:]
     return rows[:, :-2] | rows[:, 1:-1] | rows[:, 2:]
 
@@ -248,7 +258,9 @@ def _e_step(
     straight = straightness(fit, known[0], found) if straight is None else straight
     ways = np.full((8, 1, 1), (1 - straight) / 8)
     ways[0] += straight
-    weight = np.exp(np.minimum(fit.log_factor, MOST_NATS)) * ways
+    weight, known_to_cover = np.zeros_like(fit.log_factor), fit.covers > 0
+    np.exp(np.minimum(fit.log_factor, MOST_NATS), out=weight, where=known_to_cover)
+    weight *= ways
     share = fit.covered(1 / (1 + fit.claimed(weight)))
     both = fit.spread(weight * share / np.maximum(fit.covers, 1.0), p.shape)
     target, counts = both / np.maximum(both[1], 1.0)
