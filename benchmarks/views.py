@@ -1,10 +1,10 @@
 """How many of the eight symmetric views of an area an answer needs, and which.
 
-    python benchmarks/views.py [--tasks 0:6] [--found 0:20] [--out benchmarks/results/views]
+    python benchmarks/views.py [--prior digits] [--tasks 0:6] [--out benchmarks/results/views]
 
-Ball tasks, memory ``digits``. ``--tasks`` are searched by em-ptdm with all eight views, and every
-view's mean is kept at every measurement. From these follow, without another evaluation of the
-network, for other choices of views,
+Ball tasks. ``--tasks`` are searched by em-ptdm with all eight views, and every view's mean is kept
+at every measurement, and that of the network that has learnt their average. From these follow,
+without another evaluation of a network, for other choices of views,
 
 * the root mean squared difference of the memory's probability of target from that of all eight,
   over all cells that are not measured and all measurements,
@@ -13,9 +13,7 @@ network, for other choices of views,
   replayed, cell by cell, with the mean of those views alone: memory, h and mixture predict the very
   same outcomes.
 
-``--found`` are searched with the four quarter turns (``views=4``); their success rate is compared
-with that of eight views, kept in results/balls-digits.json. Tasks that are in the file are not
-searched again.
+Tasks that are in the file are not searched again.
 """
 
 from __future__ import annotations
@@ -32,10 +30,11 @@ import torch
 from numpy.typing import NDArray
 from scipy.stats import t
 
-from engram import Task, Trace, load_memory, make_policy, simulate
+from engram import Task, load_memory, make_policy, simulate
 from engram._threads import set_threads
 from engram._writing import write_file
 from engram.bench.provenance import commit, machine
+from engram.memory.denoiser import Denoiser
 from engram.memory.permanent import PermanentMemory
 from engram.observation import Observations
 from engram.policies.base import log_likelihood
@@ -46,13 +45,14 @@ from engram.symmetry import TURNS, views_back, views_of
 from engram.tasks.balls import ball_task
 
 HERE = Path(__file__).resolve().parent
-PRIOR, BUDGET, AT = "digits", 250, (150, 200, 250)
-KEPT = HERE / "results" / "balls-digits.json"
+BUDGET = 250
 ALL = tuple(range(TURNS))
+LEARNT = TURNS
+"""Where the mean stands that one evaluation of the symmetric network gives."""
 
 Array = NDArray[np.float64]
 Choice = Callable[[Array], Array]
-"""Means of all views (T, 8, n_cells) -> what is expected (T, n_cells)."""
+"""Means of all views and the learnt one (T, 9, n_cells) -> what is expected (T, n_cells)."""
 
 
 def taking_turns(*turns: tuple[int, ...]) -> Choice:
@@ -70,7 +70,7 @@ def corrected(turns: tuple[int, ...], every: int) -> Choice:
 
     def chosen(views: Array) -> Array:
         some, last = views[:, list(turns)].mean(axis=1), np.arange(len(views)) // every * every
-        return np.asarray(some + (views.mean(axis=1) - some)[last])
+        return np.asarray(some + (views[:, ALL].mean(axis=1) - some)[last])
 
     return chosen
 
@@ -78,6 +78,7 @@ def corrected(turns: tuple[int, ...], every: int) -> Choice:
 TURNED, MIRRORED = (0, 1, 2, 3), (4, 5, 6, 7)
 CHOICES: dict[str, Choice] = {
     "8": taking_turns(ALL),
+    "1, learnt": taking_turns((LEARNT,)),
     "4, turned": taking_turns(TURNED),
     "4, mirrored and turned": taking_turns(MIRRORED),
     "4, these two by turns": taking_turns(TURNED, MIRRORED),
@@ -87,18 +88,18 @@ CHOICES: dict[str, Choice] = {
     "2, a quarter apart": taking_turns((0, 1)),
     "1": taking_turns((0,)),
 }
-REPLAYED = ("4, turned", "4, turned; every 8th time 8")
+REPLAYED = ("1, learnt", "4, turned", "4, turned; every 8th time 8", "1")
 """Those with which searches are replayed."""
 
 
-def policy_of(task: Task, memory: PermanentMemory, k: int, views: int) -> EmPtdm:
-    policy = make_policy("em-ptdm", task.grid, BUDGET, memory=memory, seed=k, views=views)
+def policy_of(task: Task, memory: PermanentMemory, k: int) -> EmPtdm:
+    policy = make_policy("em-ptdm", task.grid, BUDGET, memory=memory, seed=k, views=TURNS)
     assert isinstance(policy, EmPtdm)
     return policy
 
 
-def watched(policy: EmPtdm) -> tuple[list[Array], list[Array]]:
-    """Lists that fill while the policy searches: (8, n_cells) means, and the reward's terms."""
+def watched(policy: EmPtdm, learnt: Denoiser) -> tuple[list[Array], list[Array]]:
+    """Lists that fill while the policy searches: (9, n_cells) means, and the reward's terms."""
     means: list[Array] = []
     rewards: list[Array] = []
     memory = policy.memory
@@ -107,7 +108,8 @@ def watched(policy: EmPtdm) -> tuple[list[Array], list[Array]]:
         told = measurements_of(observations)
         parts = (views_of(part, ALL) for part in (told.values, told.mask, told.sigma))
         back = views_back(mean_of(denoiser, Measured(*parts)), ALL)
-        means.append(back.flatten(1).numpy().astype(np.float64))
+        both = torch.cat([back, mean_of(learnt, told)])
+        means.append(both.flatten(1).numpy().astype(np.float64))
         rewards.append(np.append(memory.reward.weights, memory.reward.bias))
         return back.mean(dim=0, keepdim=True)
 
@@ -131,8 +133,9 @@ def replayed(policy: EmPtdm, task: Task, cells: Sequence[int], means: Array) -> 
 def compared(k: int, memory: PermanentMemory) -> dict[str, Any]:
     """What each choice says beside all eight views, along the search of one task."""
     task = ball_task(k)
-    policy = policy_of(task, memory, k, TURNS)
-    means, rewards = watched(policy)
+    policy, learnt = policy_of(task, memory, k), memory.symmetric
+    assert learnt is not None
+    means, rewards = watched(policy, learnt)
     trace = simulate(policy, task)
     views, reward = np.stack(means), np.stack(rewards)
     cells = np.array([task.grid.index(cell) for cell in trace.cells])
@@ -153,7 +156,7 @@ def compared(k: int, memory: PermanentMemory) -> dict[str, Any]:
             ),
         }
         if name in REPLAYED:
-            again = policy_of(task, memory, k, TURNS)
+            again = policy_of(task, memory, k)
             found[name]["engine"] = replayed(again, task, cells.tolist(), mean)
     found["8"]["engine"] = float(np.mean(trace.evidence))
     return {"choices": found, "products": _products(views, reward).tolist()}
@@ -169,7 +172,8 @@ def _likeliest(p: Array, open_to: NDArray[np.bool_]) -> NDArray[np.intp]:
 
 def _products(views: Array, reward: Array) -> Array:
     """(8, 8) mean products of the views' differences from their mean, in probability."""
-    away = (views - views.mean(axis=1, keepdims=True)) * reward[:, :1, None]
+    each = views[:, ALL]
+    away = (each - each.mean(axis=1, keepdims=True)) * reward[:, :1, None]
     return np.asarray(np.einsum("tic,tjc->ij", away, away) / (away.shape[0] * away.shape[2]))
 
 
@@ -211,71 +215,40 @@ def table(result: dict[str, Any]) -> str:
     whole = np.mean([row["8"]["engine"] for row in rows])
     lines += [
         "",
-        f"Ball tasks {_span(result['tasks'])}, memory `{PRIOR}`, budget {BUDGET}. Off by: root "
-        "mean squared difference of the memory's probability from that of all eight views. Same "
-        "cell: how often the likeliest is the same. Evidence: nats a measurement beyond those of "
-        f"eight views ({whole:.3f} of the engine), on the very cells that these chose; 95 % "
-        "intervals over tasks. Of all 70 choices of four views the best three and the last are off "
-        f"by {some} (0 to 3 are the quarter turns, 4 to 7 their mirror images; over all cells).",
+        f"Ball tasks {_span(result['tasks'])}, memory `{result['prior']}`, budget {BUDGET}. "
+        "Off by: root mean squared difference of the memory's probability from that of all eight "
+        "views. Same cell: how often the likeliest is the same. Evidence: nats a measurement "
+        f"beyond those of eight views ({whole:.3f} of the engine), on the very cells that these "
+        "chose; 95 % intervals over tasks. Of all 70 choices of four views the best three and the "
+        f"last are off by {some} (0 to 3 are the quarter turns, 4 to 7 their mirror images; "
+        "over all cells).",
     ]
-    if result["found"]:
-        lines += ["", found_words(result["found"])]
     lines += ["", f"`python benchmarks/views.py` at {result['commit']}, one thread."]
-    if "note" in result:
-        lines[-1] += f" {result['note']}"
     return "\n".join(lines) + "\n"
-
-
-def found_words(found: dict[str, list[float]]) -> str:
-    """Success rate of four views beside the kept one of eight."""
-    kept = {
-        str(row["task"]): [row["sr"][str(n)] for n in AT]
-        for row in json.loads(KEPT.read_text())["rows"]
-        if row["policy"] == "em-ptdm"
-    }
-    both = [(found[k], kept[k]) for k in found]
-    four, eight = np.mean(both, axis=0)
-    pairs = np.array([np.subtract(*pair) for pair in both]).T
-    return (
-        f"Success rate on tasks {_span(found)} at {'/'.join(map(str, AT))}: the four quarter turns "
-        f"{'/'.join(f'{v:.3f}' for v in four)}, eight views {'/'.join(f'{v:.3f}' for v in eight)} "
-        f"(kept in {KEPT.name}); paired {', '.join(plus_minus(v, 3) for v in pairs.tolist())}."
-    )
 
 
 def _span(tasks: dict[str, Any]) -> str:
     return f"{min(map(int, tasks))} to {max(map(int, tasks))} ({len(tasks)})"
 
 
-def rates(trace: Trace) -> list[float]:
-    return [trace.success_rate(n) for n in AT]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--prior", default="digits")
     parser.add_argument("--tasks", default="0:6")
-    parser.add_argument("--found", default="0:20")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "views")
     args = parser.parse_args()
     set_threads(1)
     file = args.out.with_suffix(".json")
-    result: dict[str, Any] = {"tasks": {}, "found": {}}
+    result: dict[str, Any] = {"prior": args.prior, "tasks": {}}
     if file.exists():
         result = json.loads(file.read_text())
     result |= {"commit": commit(), "machine": machine()}
-    memory = load_memory(PRIOR)
-    wanted = [("tasks", k) for k in range(*map(int, args.tasks.split(":")))]
-    wanted += [("found", k) for k in range(*map(int, args.found.split(":")))]
-    for part, k in wanted:
-        if str(k) in result[part]:
-            continue
-        if part == "tasks":
-            result[part][str(k)] = compared(k, memory)
-        else:
-            task = ball_task(k)
-            result[part][str(k)] = rates(simulate(policy_of(task, memory, k, 4), task))
-        write_file(file, json.dumps(result) + "\n")
-        print(part, k, flush=True)
+    memory = load_memory(args.prior)
+    for k in range(*map(int, args.tasks.split(":"))):
+        if str(k) not in result["tasks"]:
+            result["tasks"][str(k)] = compared(k, memory)
+            write_file(file, json.dumps(result) + "\n")
+            print(k, flush=True)
     write_file(args.out.with_suffix(".md"), table(result))
     print(table(result))
 

@@ -173,7 +173,12 @@ def _setting(name: str, part: dict[str, Any]) -> str:
     what = "sequences" if "length" in options else "tasks"
     seeds = f", {options['seeds']} seeds" if options["seeds"] > 1 else ""
     label = f"{name}: " if name else ""
-    return f"{label}{what} {first} to {end - 1}{seeds}, memory `{options['prior']}`"
+    setting = f"{label}{what} {first} to {end - 1}{seeds}, memory `{options['prior']}`"
+    taken = part.get("taken")
+    if taken is None:
+        return setting
+    made = ", ".join(f"`{commit[:7]}`" for commit in taken["commits"])
+    return f"{setting} (rows of `{taken['from']}`, searched at {made})"
 
 
 def _seen(digest: dict[str, Any]) -> list[str]:
