@@ -101,7 +101,7 @@ class PermanentMemory:
 
     device    : where the denoiser's network is
     symmetric : a network whose estimate at full noise is the denoiser's mean over the symmetries
-        of a square (``memory.distilling``), or None
+        of a square (``memory.distilling``), or None: then the card speaks of none either
     """
 
     device = "cpu"
@@ -117,7 +117,7 @@ class PermanentMemory:
         if isinstance(denoiser, torch.nn.Module):
             denoiser.eval().requires_grad_(False)
         self.denoiser = denoiser
-        self.card = card
+        self.card = card if symmetric is not None else replace(card, symmetric={})
         self.device = device
         self._symmetric = None if symmetric is None else symmetric.eval().requires_grad_(False)
 

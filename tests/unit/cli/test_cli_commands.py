@@ -265,6 +265,35 @@ def test_a_memory_learns_from_tasks(tmp_path: Path, capfd: Captured) -> None:
     assert "--overwrite" in capfd.readouterr().err
 
 
+def test_a_memory_learns_the_average_of_its_views(tmp_path: Path, capfd: Captured) -> None:
+    tiny_memory(1).save(tmp_path / "tiny.safetensors")
+    before = Path("tiny.safetensors").read_bytes()
+    assert run("prior info tiny.safetensors") == 0
+    assert "symmetric     -" in capfd.readouterr().out
+    assert run("prior distil tiny.safetensors scenes --steps 3 --threads 1") == 0
+    assert "against the average of eight views" in capfd.readouterr().out
+    card = json.loads(Path("tiny.json").read_text())
+    assert card["symmetric"]["recipe"].startswith("engram prior distil tiny.safetensors scenes")
+    assert Path("tiny.safetensors").read_bytes() == before
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["tiny.json", "tiny.safetensors", "tiny.symmetric.safetensors"]
+    assert run("prior info tiny.safetensors") == 0
+    assert "3 steps; squared error" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [("scenes --rate 2", "rate=2"), ("scenes scenes", "2 sources"), ("nowhere", "no training")],
+)
+def test_what_a_memory_cannot_be_taught_by_is_named(
+    tmp_path: Path, capfd: Captured, more: str, words: str
+) -> None:
+    tiny_memory(1).save(tmp_path / "tiny.safetensors")
+    assert run(f"prior distil tiny.safetensors {more}") == 2
+    assert words in capfd.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["tiny.json", "tiny.safetensors"]
+
+
 def test_several_memories_can_try_out(capfd: Captured) -> None:
     command = "bench run balls --policies em-ptdm --tasks 0:1 --budget 3 --at 3 --workers 1 --json"
     assert run(command, "--prior", "universal+digits") == 0

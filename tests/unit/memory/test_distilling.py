@@ -144,6 +144,15 @@ def test_a_symmetric_network_is_kept_beside_its_memory(saved: Path) -> None:
     assert names == ["tiny.json", "tiny.safetensors", "tiny.symmetric.safetensors"]
 
 
+def test_a_memory_made_of_another_has_not_learnt_its_average(saved: Path) -> None:
+    parent = load_memory("tiny")
+    assert parent.card.symmetric
+    child = PermanentMemory(parent.denoiser, replace(parent.card, name="child"))
+    assert child.symmetric is None
+    child.save(saved.with_name("child.safetensors"))
+    assert load_memory("child").symmetric is None
+
+
 def test_a_fingerprint_tells_memories_with_other_symmetric_networks_apart(saved: Path) -> None:
     card = PermanentMemory.load(saved).card
     assert fingerprint("tiny", symmetric=False) == card.sha256
