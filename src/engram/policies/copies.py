@@ -324,8 +324,7 @@ class CopyForecaster:
         """What copies change in what is believed (n_cells,)."""
         shape = (self.grid.rows, self.grid.cols)
         found: NDArray[np.bool_] = np.zeros(self.grid.n_cells, bool)
-        for item in observations:
-            found[self.grid.index(item.cell)] = item.outcome > 0
+        found[observations.indices] = observations.outcomes > 0
         blank = observations.measured & ~found
         table, cells = by_copies(others.reshape(shape), found.reshape(shape), blank.reshape(shape))
         speak, w = cells.ravel(), self.weight
