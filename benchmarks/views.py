@@ -79,6 +79,8 @@ TURNED, MIRRORED = (0, 1, 2, 3), (4, 5, 6, 7)
 CHOICES: dict[str, Choice] = {
     "8": taking_turns(ALL),
     "1, learnt": taking_turns((LEARNT,)),
+    "1, learnt; every 8th time 8": corrected((LEARNT,), 8),
+    "1, learnt; every 16th time 8": corrected((LEARNT,), 16),
     "4, turned": taking_turns(TURNED),
     "4, mirrored and turned": taking_turns(MIRRORED),
     "4, these two by turns": taking_turns(TURNED, MIRRORED),
@@ -88,7 +90,7 @@ CHOICES: dict[str, Choice] = {
     "2, a quarter apart": taking_turns((0, 1)),
     "1": taking_turns((0,)),
 }
-REPLAYED = ("1, learnt", "4, turned", "4, turned; every 8th time 8", "1")
+REPLAYED = ("1, learnt", "1, learnt; every 8th time 8", "4, turned", "4, turned; every 8th time 8", "1")
 """Those with which searches are replayed."""
 
 

@@ -27,8 +27,9 @@ class EmPtdmSettings:
     views    : symmetries averaged in the mean: 1, the 4 quarter turns, or these and their mirror
         images, 8 (4 and 8 need a square area without a preferred direction); 0 = all, by one
         evaluation where the memory has learnt their average (``memory.distilling``)
-    period   : every how many measurements all 8 are computed, the quarter turns after each
-        (``views``): with 8 an answer costs a third less, and finds are not shown to be as many
+    period   : every how many measurements all 8 are computed, what has learnt their average (or
+        with ``views=8`` the quarter turns) after each; 0 = every 8th where the average is learnt,
+        otherwise always (``policies.views``)
     goal     : ``cells`` with target, or separate targets (``objects``), which has a rule of its own
         (``separate``);  extent : of a target in cells, 0 = learnt from the finds
     rule     : how cells are ranked, ``foraging``, ``probability`` or ``paper`` (``ranking``)
@@ -51,7 +52,7 @@ class EmPtdmSettings:
     guard: bool = True
     base_rate: bool = False
     views: int = LEARNT
-    period: int = 1
+    period: int = 0
     goal: str = "cells"
     extent: float = 0.0
     rule: str = "foraging"
@@ -76,9 +77,9 @@ class EmPtdmSettings:
         for name in ("strength", "a", "sigma"):
             if not 0 < getattr(self, name) < math.inf:
                 raise InputError(f"{name}={getattr(self, name)}: give a number above 0")
-        for name in ("every", "period"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name}={getattr(self, name)}: give at least 1")
+        for name, least in (("every", 1), ("period", 0)):
+            if getattr(self, name) < least:
+                raise InputError(f"{name}={getattr(self, name)}: give at least {least}")
         checked_rule(self.rule)
         checked_extent(self.extent)
         if checked_goal(self.goal) == "objects" and self.rule != "foraging":

@@ -1,18 +1,16 @@
 r"""The area that a memory expects, averaged over the symmetries of a square.
 
 A network is not symmetric: turned and mirrored, the same measurements give other means
-:math:`m^g_t`, g = 1 ... 8, and their average is better than any of them. One measurement moves all
-of them alike, so that not all have to be computed after every one. After measurement t, with k the
-last multiple of a period before it,
+:math:`m^g_t`, g = 1 ... 8, and their average is better than any of them. It need not be computed
+after every measurement. A memory may have a network that has learnt it (``memory.distilling``),
+whose one evaluation says nearly the average; what is missing changes slowly. After measurement t,
+with k the last multiple of a period before it and :math:`l_t` what has learnt the average,
 
-.. math::  m_t = \tfrac14 \sum_{g \le 4} m^g_t
-           + \Bigl(\tfrac18 \sum_{g \le 8} m^g_k - \tfrac14 \sum_{g \le 4} m^g_k\Bigr) ,
+.. math::  m_t = l_t + \Bigl(\tfrac18 \sum_{g \le 8} m^g_k - l_k\Bigr) ,
 
-the four quarter turns, and what all eight said beyond these when they were last asked. It is a
-function of the measurements and their order: nothing else is remembered but to save time.
-
-Better still, a memory may have a network that has learnt the average (``memory.distilling``): one
-evaluation says it.
+what that says, and what all eight views said beyond it when they were last asked. Without such a
+network the four quarter turns may stand in its place. It is a function of the measurements and
+their order: nothing else is remembered but to save time.
 """
 
 from __future__ import annotations
@@ -39,6 +37,8 @@ LEARNT = 0
 """All symmetries, by one evaluation where the memory has learnt their average."""
 VIEWS = (LEARNT, 1, QUARTERS, TURNS)
 """How many symmetries can be averaged: all, as the memory can, none, the quarter turns, all."""
+PERIOD = 8
+"""Every how many measurements all views are computed where their average is learnt."""
 FOLDS = 4
 """Parts into which cells with doubtful reports are put, each left out of as many of the views."""
 
@@ -84,7 +84,7 @@ def _told(grid: Grid, unsure: NDArray[np.bool_], views: int) -> Tensor | None:
 
 @dataclass(frozen=True, eq=False)
 class _Renewed:
-    """What all views said beyond the quarter turns (1, C, H, W), after these measurements."""
+    """What all views said beyond the one that is cheap (1, C, H, W), after these measurements."""
 
     denoiser: Denoiser
     items: list[Observation]
@@ -100,11 +100,15 @@ class SymmetricMean:
     measurements is a multiple of ``period`` (module docstring).
 
     learnt : what says that of all of them in one evaluation; it does while ``views`` is ``LEARNT``
+    period : 0 = the usual one, ``PERIOD`` where the average is learnt and 1 otherwise
     """
 
-    def __init__(self, grid: Grid, views: int, period: int, learnt: Denoiser | None = None) -> None:
-        self.grid, self.views, self.period = grid, views or TURNS, period
+    def __init__(
+        self, grid: Grid, views: int, period: int = 0, learnt: Denoiser | None = None
+    ) -> None:
+        self.grid, self.views = grid, views or TURNS
         self.learnt = None if views else learnt
+        self.period = period or (1 if self.learnt is None else PERIOD)
         self._last: _Renewed | None = None
 
     def __call__(self, denoiser: Denoiser, observations: Observations) -> Tensor:
@@ -112,31 +116,35 @@ class SymmetricMean:
         views are computed, so that each such cell is left out of two."""
         unsure, views = doubtful(observations.log_odds), self.views
         square, all_told = self.grid.height == self.grid.width, not unsure.any()
-        if all_told and self.learnt is not None:
-            return mean_of(self.learnt, measurements_of(observations))
         if all_told and square and views == TURNS and self.period > 1:
             return self._by_turns(denoiser, observations)
+        if all_told and self.learnt is not None and not square:
+            return mean_of(self.learnt, measurements_of(observations))
         views = views if all_told or views == 1 else TURNS
         return expected_image(denoiser, measurements_of(observations), unsure, self.grid, views)
 
     def _by_turns(self, denoiser: Denoiser, observations: Observations) -> Tensor:
-        measured, since = measurements_of(observations), len(observations) % self.period
+        since = len(observations) % self.period
         if not since:
-            means = _means(denoiser, measured, TURNS)
-            self._keep(denoiser, observations, means)
-            return means.mean(dim=0, keepdim=True)
-        beyond = self._beyond(denoiser, observations, len(observations) - since)
-        quarters = _means(denoiser, measured, QUARTERS).mean(dim=0, keepdim=True)
-        return quarters + beyond * (measured.mask == 0)
-
-    def _beyond(self, denoiser: Denoiser, observations: Observations, first: int) -> Tensor:
-        """What all views said beyond the quarter turns after the ``first`` measurements."""
-        if self._last is None or not self._last.is_of(denoiser, observations.items[:first]):
-            then = observations.subset(range(first))
-            self._keep(denoiser, then, _means(denoiser, measurements_of(then), TURNS))
+            return self._renew(denoiser, observations)
+        measured = measurements_of(observations)
+        first = observations.items[: len(observations) - since]
+        if self._last is None or not self._last.is_of(denoiser, first):
+            self._renew(denoiser, observations.subset(range(len(first))))
         assert self._last is not None
-        return self._last.beyond
+        if self.learnt is not None:
+            cheap = mean_of(self.learnt, measured)
+        else:
+            cheap = _means(denoiser, measured, QUARTERS).mean(dim=0, keepdim=True)
+        return cheap + self._last.beyond * (measured.mask == 0)
 
-    def _keep(self, denoiser: Denoiser, observations: Observations, means: Tensor) -> None:
-        beyond = means.mean(dim=0, keepdim=True) - means[:QUARTERS].mean(dim=0, keepdim=True)
-        self._last = _Renewed(denoiser, list(observations.items), beyond)
+    def _renew(self, denoiser: Denoiser, observations: Observations) -> Tensor:
+        """The mean of all views; what they say beyond the cheap one is kept."""
+        measured = measurements_of(observations)
+        means = _means(denoiser, measured, TURNS)
+        cheap = means[:QUARTERS].mean(dim=0, keepdim=True)
+        if self.learnt is not None:
+            cheap = mean_of(self.learnt, measured)
+        whole = means.mean(dim=0, keepdim=True)
+        self._last = _Renewed(denoiser, list(observations.items), whole - cheap)
+        return whole

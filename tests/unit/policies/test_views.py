@@ -100,27 +100,53 @@ def test_other_numbers_of_views_are_computed_every_time(
     torch.testing.assert_close(mean, averaged(5, views))
 
 
-@pytest.mark.parametrize(("views", "learnt", "all_of_them"), [(0, 1, 0), (8, 0, 8), (1, 0, 1)])
-def test_one_evaluation_of_what_has_learnt_the_average(
-    views: int, learnt: int, all_of_them: int
+AVERAGE = Halved(MEMORY)
+
+
+@pytest.mark.parametrize("count", [3, 8, 13])
+def test_what_was_learnt_and_what_all_views_said_beyond_it_at_every_eighth(count: int) -> None:
+    mean = SymmetricMean(GRID, 0, learnt=AVERAGE)(MEMORY, measured(count))
+    told, then = (measurements_of(measured(n)) for n in (count, count - count % 8))
+    beyond = averaged(count - count % 8, 8) - mean_of(AVERAGE, then)
+    wanted = mean_of(AVERAGE, told) + beyond * (1 - told.mask)
+    assert beyond.abs().max() > 1e-2
+    torch.testing.assert_close(mean, wanted)
+    if count == 8:
+        torch.testing.assert_close(mean, averaged(8, 8))
+
+
+@pytest.mark.parametrize(
+    ("views", "period", "learnt", "all_of_them"),
+    [(0, 0, 11, 16), (0, 1, 0, 80), (8, 0, 0, 80), (1, 0, 0, 10)],
+)
+def test_evaluations_where_the_average_is_learnt(
+    views: int, period: int, learnt: int, all_of_them: int
 ) -> None:
-    memory, average = CountedDenoiser(MEMORY), Halved(MEMORY)
-    mean = SymmetricMean(GRID, views, 1, average)(memory, measured(5))
+    memory, average = CountedDenoiser(MEMORY), CountedDenoiser(MEMORY)
+    mean = SymmetricMean(GRID, views, period, average)
+    for count in range(4, 14):
+        mean(memory, measured(count))
     assert (average.evaluations * 16, memory.evaluations * 16) == (learnt, all_of_them)
-    if learnt:
-        told = measurements_of(measured(5))
-        torch.testing.assert_close(mean, mean_of(Halved(MEMORY), told))
+
+
+def test_an_area_that_is_not_square_is_seen_by_what_has_learnt_the_average() -> None:
+    grid = Grid(8, 12)
+    seen = Observations(grid, [Observation.checked(grid, (1, 2), 0.5, 0.5)])
+    memory, average = CountedDenoiser(MEMORY), CountedDenoiser(MEMORY)
+    mean = SymmetricMean(grid, 0, learnt=average)(memory, seen)
+    torch.testing.assert_close(mean, mean_of(MEMORY, measurements_of(seen)))
+    assert (average.evaluations * 16, memory.evaluations) == (1, 0)
 
 
 def test_what_has_learnt_the_average_is_not_asked_where_reports_left_doubt() -> None:
     memory, average = CountedDenoiser(MEMORY), CountedDenoiser(MEMORY)
-    mean = SymmetricMean(GRID, 0, 1, average)(memory, measured(5, detection=0.7))
+    mean = SymmetricMean(GRID, 0, learnt=average)(memory, measured(5, detection=0.7))
     assert (average.evaluations, memory.evaluations * 16) == (0, 8)
     torch.testing.assert_close(mean, SymmetricMean(GRID, 8, 1)(MEMORY, measured(5, detection=0.7)))
 
 
 def test_without_it_all_views_are_computed() -> None:
-    torch.testing.assert_close(SymmetricMean(GRID, 0, 1)(MEMORY, measured(5)), averaged(5, 8))
+    torch.testing.assert_close(SymmetricMean(GRID, 0)(MEMORY, measured(5)), averaged(5, 8))
 
 
 def with_average() -> PermanentMemory:
@@ -139,12 +165,13 @@ def test_the_engine_asks_what_has_learnt_the_average(options: dict[str, int], as
     policy = make_policy("em-ptdm", GRID, 20, memory=memory, h=False, guard=False, **options)
     policy.observe(ITEMS[:5])
     belief = policy.believed().beliefs.memory  # type: ignore[attr-defined]
-    wanted = SymmetricMean(GRID, 0, 1, memory.symmetric if asked else None)(memory, measured(5))
+    learnt = memory.symmetric if asked else None
+    wanted = SymmetricMean(GRID, 0, learnt=learnt)(memory, measured(5))
     low, high = GRID.range
     expected = np.clip(GRID.from_model(wanted[0].numpy()), low, high)
     np.testing.assert_allclose(belief.content, expected, atol=1e-6)
-    believed = 2  # before the first measurement, and now
-    assert policy.log.evaluations * 16 == believed * (1 if asked else 8)
+    first, now = (9, 1) if asked else (8, 8)
+    assert policy.log.evaluations * 16 == first + now
 
 
 def test_windows_ask_what_has_learnt_the_average() -> None:
