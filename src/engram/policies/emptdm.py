@@ -61,9 +61,7 @@ from engram.policies.ranking import (
 from engram.policies.remembering import MemoryBelief, MemoryForecaster, Remembering
 from engram.policies.separate import Separate
 from engram.policies.spread import spread_blocks
-from engram.policies.views import LEARNT
 from engram.scores import Scores
-from engram.symmetry import TURNS
 
 BEFOREHAND = ("memory", "layers")
 """Forecasters that know something before the first measurement."""
@@ -118,8 +116,7 @@ class EmPtdm(Policy):
         self.imagination = Imagination(grid, settings.draws, seed, self.budget)
         updates = frozenset(settings.schedule.times(budget) if settings.h else ())
         period = 1 if settings.dreams else settings.period
-        views = settings.views or (TURNS if settings.dreams else LEARNT)
-        plan = Remembering(settings.h, settings.strength, updates, views, period)
+        plan = Remembering(settings.h, settings.strength, updates, settings.views, period)
         self.local = by_windows(grid, memory, settings, layers)
         self.process: ProcessForecaster | LocalProcess
         self.look_ahead: Ranker[Any]
