@@ -90,7 +90,13 @@ CHOICES: dict[str, Choice] = {
     "2, a quarter apart": taking_turns((0, 1)),
     "1": taking_turns((0,)),
 }
-REPLAYED = ("1, learnt", "1, learnt; every 8th time 8", "4, turned", "4, turned; every 8th time 8", "1")
+REPLAYED = (
+    "1, learnt",
+    "1, learnt; every 8th time 8",
+    "4, turned",
+    "4, turned; every 8th time 8",
+    "1",
+)
 """Those with which searches are replayed."""
 
 
