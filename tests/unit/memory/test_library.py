@@ -58,7 +58,11 @@ def test_weights_without_a_card_are_not_listed(home: Path) -> None:
     assert "mine" not in memory_files()
 
 
-@pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.safetensors")), ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "path",
+    sorted(p.with_suffix(".safetensors") for p in SHIPPED.glob("*.json")),
+    ids=lambda p: p.stem,
+)
 def test_shipped_memories_load_and_say_what_they_are(path: Path) -> None:
     memory = load_memory(path.stem)
     card = memory.card

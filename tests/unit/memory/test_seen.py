@@ -16,7 +16,7 @@ from engram.memory.training import TrainingPlan
 from engram.seeding import particle_noise
 from engram.testing import tiny_memory
 
-NAMES = sorted(path.stem for path in SHIPPED.glob("*.safetensors"))
+NAMES = sorted(path.stem for path in SHIPPED.glob("*.json"))
 ROOT = Path(__file__).resolve().parents[3]
 
 
