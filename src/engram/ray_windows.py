@@ -128,9 +128,11 @@ def _computed(
 ) -> tuple[list[Image], float]:
     """Done by a Ray worker: a parcel of windows, and the evaluations they took."""
     prepare(folder, digest)
-    before = see.evaluations
+    counted = see.denoiser
+    before = counted.evaluations if isinstance(counted, CountedDenoiser) else 0.0
     images = in_turn(see, sights)
-    return images, see.evaluations - before
+    after = counted.evaluations if isinstance(counted, CountedDenoiser) else 0.0
+    return images, after - before
 
 
 def windows_computed(executor: str, address: str | None = None) -> RayWindows:

@@ -13,8 +13,9 @@ from engram.detection import Detection
 from engram.memory.denoiser import CountedDenoiser, Estimate, Known, NetworkDenoiser
 from engram.memory.permanent import PermanentMemory
 from engram.observation import Observations
+from engram.policies.emptdm import EmPtdm
 from engram.policies.imagination import mean_of, measurements_of
-from engram.policies.local.windows import Seeing, Sight
+from engram.policies.local.memory import LocalMemory
 from engram.policies.views import SymmetricMean, expected_image
 from engram.testing import tiny_memory
 
@@ -174,17 +175,10 @@ def test_the_engine_asks_what_has_learnt_the_average(options: dict[str, int], as
     assert policy.log.evaluations * 16 == first + now
 
 
-def test_windows_ask_what_has_learnt_the_average() -> None:
-    memory = with_average()
-    told = measurements_of(measured(5))
-    sight = Sight(*(x[0].numpy() for x in (told.values, told.mask[0], told.sigma[0])), NOBODY)
-    learnt, plain = (
-        Seeing(CountedDenoiser(MEMORY), GRID, 4, one) for one in (memory.symmetric, None)
-    )
-    assert memory.symmetric is not None
-    wanted = mean_of(memory.symmetric, told)[0].numpy()
-    np.testing.assert_allclose(learnt(sight), wanted, atol=1e-6)
-    np.testing.assert_allclose(plain(sight), averaged(5, 4)[0].numpy(), atol=1e-6)
-    doubtful = Sight(sight.values, sight.mask, sight.noise, ~NOBODY)
-    assert np.array_equal(learnt(doubtful), plain(doubtful))
-    assert learnt.evaluations * 16 == 4
+def test_windows_of_large_areas_see_the_four_turns_whatever_was_learnt() -> None:
+    policy = make_policy("em-ptdm", Grid(72, 72), 20, memory=with_average())
+    assert isinstance(policy, EmPtdm)
+    assert isinstance(policy.memory, LocalMemory)
+    assert policy.memory.windows.see.views == 4
+    policy.suggest()
+    assert policy.log.evaluations * 16 == 4  # the window of which nothing is known

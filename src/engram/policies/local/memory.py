@@ -98,7 +98,7 @@ class LocalMemory(MemoryForecaster):
         super().__init__(memory, imagination, spatial, plan)  # type: ignore[arg-type]
         self.process, self.layout = spatial, layout
         size = (memory.card.height, memory.card.width)
-        self.windows = WindowMeans(self.grid, layout, self.frozen, size, plan.views, self.symmetric)
+        self.windows = WindowMeans(self.grid, layout, self.frozen, size, plan.views)
         self.rings = Rings(layout, self.transient.kernels)
         self._begin()
 

@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 from engram.detection import noise_of
 from engram.grid import Grid
 from engram.layout import Blocks
-from engram.memory.denoiser import CountedDenoiser, Denoiser
+from engram.memory.denoiser import Denoiser
 from engram.observation import Observations
 from engram.policies.forecast import Array
-from engram.policies.imagination import mean_of
 from engram.policies.local.blending import Blending
 from engram.policies.local.told import Told
 from engram.policies.views import expected_image
@@ -59,21 +58,9 @@ class Seeing:
     denoiser: Denoiser
     grid: Grid
     views: int
-    learnt: Denoiser | None = None
-
-    @property
-    def evaluations(self) -> float:
-        """Of both, where they are counted."""
-        counted = (self.denoiser, self.learnt)
-        return sum(one.evaluations for one in counted if isinstance(one, CountedDenoiser))
 
     def __call__(self, sight: Sight) -> Image:
-        """By what has learnt the average of views where that is given and nothing left doubt."""
-        if self.learnt is not None and not sight.unsure.any():
-            found = mean_of(self.learnt, sight.measured)
-        else:
-            views = self.views
-            found = expected_image(self.denoiser, sight.measured, sight.unsure, self.grid, views)
+        found = expected_image(self.denoiser, sight.measured, sight.unsure, self.grid, self.views)
         return np.asarray(found[0].numpy(), np.float32)
 
 
@@ -111,20 +98,14 @@ class WindowMeans:
     """
 
     def __init__(
-        self,
-        grid: Grid,
-        layout: Blocks,
-        denoiser: Denoiser,
-        size: tuple[int, int],
-        views: int,
-        learnt: Denoiser | None = None,
+        self, grid: Grid, layout: Blocks, denoiser: Denoiser, size: tuple[int, int], views: int
     ) -> None:
         self.grid, self.layout = grid, layout
         self.tiling = tiling_for(grid, size)
         self.blending = Blending(layout, self.tiling)
         shape = (self.tiling.rows.size, self.tiling.cols.size)
         self.window = Grid(*shape, grid.channels, range=grid.range)
-        self.see = Seeing(denoiser, self.window, min(views or VIEWS, VIEWS), learnt)
+        self.see = Seeing(denoiser, self.window, min(views or VIEWS, VIEWS))
         self.means: dict[int, Array] = {}
         self._blank: Array | None = None
         self.ready: dict[int, Array] = {}
