@@ -23,8 +23,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from engram import load_memory, make_policy
 from engram._threads import set_threads
 from engram._writing import write_files
@@ -68,10 +66,7 @@ def kill_one(killed: list[int]) -> None:
 
 def warm(compute: RayWindows, see: Seeing) -> None:
     """Start cluster and workers, by windows that nobody needs."""
-    shape = (see.grid.height, see.grid.width)
-    none = np.zeros(shape, np.float32)
-    empty = Sight(np.zeros((1, *shape), np.float32), none, none, np.zeros(none.size, bool))
-    compute(see, [empty] * LEAST)
+    compute(see, [Sight.of_nothing(see.grid)] * LEAST)
 
 
 def case(side: int, told: int, spacing: int, workers: int, kill: bool) -> dict[str, Any]:
@@ -85,7 +80,7 @@ def case(side: int, told: int, spacing: int, workers: int, kill: bool) -> dict[s
     policy.suggest()
     policy.observe([task.measure(cell) for cell in cells])
     killed: list[int] = []
-    start, sent, counted = 0.0, 0, policy.memory.frozen  # type: ignore[attr-defined]
+    start, sent, counted = 0.0, 0, policy.memory  # type: ignore[attr-defined]
     before = counted.evaluations
     if not workers:
         began, spent = time.perf_counter(), time.process_time()

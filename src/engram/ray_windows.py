@@ -20,8 +20,8 @@ from typing import Any
 from engram.bench.provenance import source_digest
 from engram.clusters import cluster_cores, connection, prepare, ray_module
 from engram.errors import InputError, UnavailableError
-from engram.memory.denoiser import CountedDenoiser
-from engram.policies.local.windows import Image, Seeing, Sight, in_turn
+from engram.memory.denoiser import CountedDenoiser, Denoiser
+from engram.policies.local.windows import Seeing, Seen, Sight, in_turn
 
 LEAST = 64
 """Windows that are sent; fewer are computed here, which takes about a second."""
@@ -73,14 +73,14 @@ class RayWindows:
         self._ray, self._seeing = None, None
         self._open.close()
 
-    def __call__(self, see: Seeing, sights: Sequence[Sight]) -> list[Image]:
+    def __call__(self, see: Seeing, sights: Sequence[Sight]) -> list[Seen]:
         """What the memory expects of each window, in order (``windows.Computing``)."""
         if len(sights) < self.least:
             return in_turn(see, sights)
         self.sent += len(sights)
-        return [image for parcel in self._parcels(see, sights) for image in parcel]
+        return [seen for parcel in self._parcels(see, sights) for seen in parcel]
 
-    def _parcels(self, see: Seeing, sights: Sequence[Sight]) -> Iterator[list[Image]]:
+    def _parcels(self, see: Seeing, sights: Sequence[Sight]) -> Iterator[list[Seen]]:
         ray = self._connected()
         if self._seeing is None or self._seeing[0] is not see:
             self._seeing = see, ray.put(see)
@@ -100,10 +100,10 @@ class RayWindows:
             for reference in waiting:
                 ray.cancel(reference, force=True)
 
-    def _received(self, ray: ModuleType, see: Seeing, reference: Any) -> list[Image]:
+    def _received(self, ray: ModuleType, see: Seeing, reference: Any) -> list[Seen]:
         """The windows of a parcel; the evaluations they took are counted here."""
         try:
-            images, evaluations = ray.get(reference)
+            windows, evaluations = ray.get(reference)
         except ray.exceptions.RayTaskError as error:
             raise error.cause from None
         except ray.exceptions.RayError as error:
@@ -111,9 +111,10 @@ class RayWindows:
                 f"the Ray workers that compute windows died {RETRIES + 1} times "
                 f"({type(error).__name__}); look after the cluster, or choose --executor local"
             ) from error
-        if isinstance(see.denoiser, CountedDenoiser):
-            see.denoiser.evaluations += evaluations
-        return list(images)
+        for network, more in zip(_networks(see), evaluations, strict=True):
+            if isinstance(network, CountedDenoiser):
+                network.evaluations += more
+        return list(windows)
 
     def _connected(self) -> ModuleType:
         if self._ray is None:
@@ -125,14 +126,22 @@ class RayWindows:
 
 def _computed(
     see: Seeing, sights: list[Sight], folder: Path, digest: str
-) -> tuple[list[Image], float]:
-    """Done by a Ray worker: a parcel of windows, and the evaluations they took."""
+) -> tuple[list[Seen], list[float]]:
+    """Done by a Ray worker: a parcel of windows, and the evaluations of each network they took."""
     prepare(folder, digest)
-    counted = see.denoiser
-    before = counted.evaluations if isinstance(counted, CountedDenoiser) else 0.0
-    images = in_turn(see, sights)
-    after = counted.evaluations if isinstance(counted, CountedDenoiser) else 0.0
-    return images, after - before
+    before = _evaluations(see)
+    windows = in_turn(see, sights)
+    after = _evaluations(see)
+    return windows, [late - early for early, late in zip(before, after, strict=True)]
+
+
+def _networks(see: Seeing) -> list[Denoiser | None]:
+    return [see.denoiser, see.learnt]
+
+
+def _evaluations(see: Seeing) -> list[float]:
+    """Of every network so far, where they are counted."""
+    return [getattr(network, "evaluations", 0.0) for network in _networks(see)]
 
 
 def windows_computed(executor: str, address: str | None = None) -> RayWindows:

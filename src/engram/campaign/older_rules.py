@@ -27,6 +27,8 @@ BEFORE_JUDGED: dict[str, Any] = {"judged": False}
 """The default engine with layers, before it judged whether they matter."""
 BEFORE_LEARNT: dict[str, Any] = {"views": 8}
 """The default engine, before memories had learnt the average of their eight views."""
+BEFORE_LEARNT_WINDOWS: dict[str, Any] = {"window_views": 4}
+"""The default engine, before windows of large areas were seen by what has learnt that average."""
 PAPERS = ("em-ptdm", "diffatd", "greedy")
 """Policies that have that preset."""
 SPREADING = ("em-ptdm", "gp", "spread", "layer-order")
@@ -42,6 +44,8 @@ def options_of_then(spec: Spec, memories: Sequence[PermanentMemory] | None) -> d
     if ours and spec.rules < 6:
         layered = {} if spec.layers is None or spec.rules >= 5 else BEFORE_JUDGED
         return BEFORE_LEARNT | layered | (BEFORE_COPIES if spec.rules < 4 else {})
+    if ours and spec.rules < 7:
+        return BEFORE_LEARNT_WINDOWS
     if spec.rules >= 3:
         return {}
     if spec.preset == "paper":

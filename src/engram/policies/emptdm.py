@@ -116,7 +116,8 @@ class EmPtdm(Policy):
         self.imagination = Imagination(grid, settings.draws, seed, self.budget)
         updates = frozenset(settings.schedule.times(budget) if settings.h else ())
         period = 1 if settings.dreams else settings.period
-        plan = Remembering(settings.h, settings.strength, updates, settings.views, period)
+        views = (settings.views, period, settings.window_views)
+        plan = Remembering(settings.h, settings.strength, updates, *views)
         self.local = by_windows(grid, memory, settings, layers)
         self.process: ProcessForecaster | LocalProcess
         self.look_ahead: Ranker[Any]

@@ -45,6 +45,8 @@ class EmPtdmSettings:
     dreams   : how often a copy of the memory learns from dreams (``dreaming``), 0 = never
     dream_steps : training steps of each of these
     windows  : compute areas of more than ``local.LARGEST`` cells a side by windows (``local``)
+    window_views : symmetries averaged in a window, as ``views``, of which 4 are the most that are
+        computed; 0 = all, where the memory has learnt their average, otherwise 4
     """
 
     h: bool = True
@@ -66,14 +68,17 @@ class EmPtdmSettings:
     dreams: int = 0
     dream_steps: int = 60
     windows: bool = True
+    window_views: int = LEARNT
     schedule: UpdateSchedule = field(
         default_factory=lambda: UpdateSchedule(updates=50, first=8, stretch=True)
     )
     draws: DrawPlan = field(default_factory=DrawPlan)
 
     def __post_init__(self) -> None:
-        if self.views not in VIEWS:
-            raise InputError(f"views={self.views}: choose one of {', '.join(map(str, VIEWS))}")
+        for name in ("views", "window_views"):
+            if getattr(self, name) not in VIEWS:
+                given, known = getattr(self, name), ", ".join(map(str, VIEWS))
+                raise InputError(f"{name}={given}: choose one of {known}")
         for name in ("strength", "a", "sigma"):
             if not 0 < getattr(self, name) < math.inf:
                 raise InputError(f"{name}={getattr(self, name)}: give a number above 0")

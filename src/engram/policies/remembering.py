@@ -29,7 +29,7 @@ from engram.policies.imagination import Imagination
 from engram.policies.layering import LayerBelief, LayerForecaster
 from engram.policies.outcome_h import OutcomeTransform, tilted
 from engram.policies.process import ProcessBelief, ProcessForecaster
-from engram.policies.views import SymmetricMean
+from engram.policies.views import LEARNT, SymmetricMean
 from engram.reward import AffineReward, presence_prior
 from engram.spatial import Hyperparameters, Learnt
 
@@ -63,7 +63,7 @@ class Remembering:
     h       : whether h tilts;  strength : how firmly it is held to its hyperprior
     updates : numbers of measurements after which it learns
     views, period : symmetries averaged in the mean, and every how many measurements all of them
-        are computed (``views``)
+        are computed (``views``);  window_views : those of the windows of a large area
     """
 
     h: bool
@@ -71,6 +71,7 @@ class Remembering:
     updates: frozenset[int]
     views: int
     period: int
+    window_views: int = LEARNT
 
 
 class MemoryForecaster:

@@ -88,19 +88,19 @@ def transient() -> Experiment:
 def memory_update() -> Experiment:
     policies = ("em-ptdm", "diffatd")
     balls = Part(
-        "balls", "balls", policies, (150, 200, 250), 8, prior=BALLS_PRIOR, length=4, lessons=300
+        "balls", "balls", policies, (150, 200, 250), 4, prior=BALLS_PRIOR, length=4, lessons=100
     )
     tiles = Part(
         "overhead",
         "overhead",
         policies,
         (250, 300, 350),
-        8,
+        4,
         prior=OVERHEAD_PRIOR,
         settings={"target": "vehicle"},
         data=TILES,
         length=4,
-        lessons=300,
+        lessons=100,
     )
     return Experiment(
         "memory-update",
@@ -114,9 +114,10 @@ def memory_update() -> Experiment:
         (replace(balls, at=(40,), tasks=1, length=3, lessons=30),),
         beside={"overhead": published.MEMORY_UPDATE},
         pairs=((f"diffatd{UPDATED}", "diffatd"), ("em-ptdm", "diffatd")),
-        bear="A row is a whole sequence; its SR is the mean over its tasks from the second on, "
-        "because the first is the same with and without updates. The independent units of the "
-        "intervals are sequences.",
+        bear="A row is a whole sequence of four tasks; its SR is the mean over its tasks from the "
+        "second on, because the first is the same with and without updates. The independent units "
+        "of the intervals are sequences, of which there are four: sixteen tasks. A hundred "
+        "training steps after each task.",
     )
 
 

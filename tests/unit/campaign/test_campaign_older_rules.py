@@ -17,6 +17,7 @@ from engram.layers import Layers
 from engram.memory.denoiser import NetworkDenoiser
 from engram.memory.permanent import fresh_network
 from engram.policies.emptdm import EmPtdm
+from engram.policies.local.memory import LocalMemory
 from engram.policies.papersearch import PaperSearch, PaperSettings
 from engram.testing import tiny_memory
 
@@ -54,6 +55,18 @@ def test_campaigns_of_before_views_were_learnt_compute_all_eight(
     asked = _campaign(tmp_path / "asked", rules, policy="em-ptdm[views=4]").policy()
     assert isinstance(asked, EmPtdm)
     assert asked.settings.views == 4
+
+
+@pytest.mark.parametrize(("rules", "turns"), [(5, True), (6, True), (RULES, False)])
+def test_campaigns_of_before_see_windows_in_four_turns(
+    tmp_path: Path, rules: int, turns: bool
+) -> None:
+    policy = _campaign(tmp_path, rules, Grid(80, 80), policy="em-ptdm").policy()
+    assert isinstance(policy, EmPtdm)
+    assert isinstance(policy.memory, LocalMemory)
+    assert (policy.memory.windows.see.learnt is None) is turns
+    assert policy.memory.windows.see.views == 4
+    assert (policy.settings.views == 8) is (rules < 6)
 
 
 @pytest.mark.parametrize(("rules", "opens"), [(5, True), (RULES, False)])

@@ -13,9 +13,7 @@ from engram.detection import Detection
 from engram.memory.denoiser import CountedDenoiser, Estimate, Known, NetworkDenoiser
 from engram.memory.permanent import PermanentMemory
 from engram.observation import Observations
-from engram.policies.emptdm import EmPtdm
 from engram.policies.imagination import mean_of, measurements_of
-from engram.policies.local.memory import LocalMemory
 from engram.policies.views import SymmetricMean, expected_image
 from engram.testing import tiny_memory
 
@@ -173,12 +171,3 @@ def test_the_engine_asks_what_has_learnt_the_average(options: dict[str, int], as
     np.testing.assert_allclose(belief.content, expected, atol=1e-6)
     first, now = (9, 1) if asked else (8, 8)
     assert policy.log.evaluations * 16 == first + now
-
-
-def test_windows_of_large_areas_see_the_four_turns_whatever_was_learnt() -> None:
-    policy = make_policy("em-ptdm", Grid(72, 72), 20, memory=with_average())
-    assert isinstance(policy, EmPtdm)
-    assert isinstance(policy.memory, LocalMemory)
-    assert policy.memory.windows.see.views == 4
-    policy.suggest()
-    assert policy.log.evaluations * 16 == 4  # the window of which nothing is known

@@ -10,6 +10,7 @@ is known share their values.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -98,7 +99,9 @@ class LocalMemory(MemoryForecaster):
         super().__init__(memory, imagination, spatial, plan)  # type: ignore[arg-type]
         self.process, self.layout = spatial, layout
         size = (memory.card.height, memory.card.width)
-        self.windows = WindowMeans(self.grid, layout, self.frozen, size, plan.views)
+        views = plan.views or plan.window_views
+        learnt = None if views else self.symmetric
+        self.windows = WindowMeans(self.grid, layout, self.frozen, size, views, learnt)
         self.rings = Rings(layout, self.transient.kernels)
         self._begin()
 
@@ -256,18 +259,25 @@ class LocalMemory(MemoryForecaster):
 
     def state(self) -> dict[str, Tensor]:
         """h, the windows as far as they are computed, and what the process computed."""
-        numbers = sorted(self.windows.means)
-        shape = (self.grid.channels, self.windows.window.height, self.windows.window.width)
-        means = np.zeros((len(numbers), *shape), np.float32)
-        for i, number in enumerate(numbers):
-            means[i] = self.windows.means[number]
+        means, beyond = self.windows.means, self.windows.beyond
+        renewed = [[number, beyond[number][0]] for number in sorted(beyond)]
         return {
             **super().state(),
             **self.process.state(),
-            "windows/number": torch.tensor(numbers, dtype=torch.int64),
-            "windows/mean": torch.from_numpy(means),
+            "windows/number": torch.tensor(sorted(means), dtype=torch.int64),
+            "windows/mean": self._stacked([means[number] for number in sorted(means)]),
+            "windows/renewed": torch.tensor(renewed, dtype=torch.int64).reshape(-1, 2),
+            "windows/beyond": self._stacked([beyond[number][1] for number in sorted(beyond)]),
             "windows/told": torch.tensor(len(self._told)),
         }
+
+    def _stacked(self, images: Sequence[NDArray[np.floating]]) -> Tensor:
+        """(n, C, H, W) of windows."""
+        window = self.windows.window
+        out = np.zeros((len(images), window.channels, window.height, window.width), np.float32)
+        for i, image in enumerate(images):
+            out[i] = image
+        return torch.from_numpy(out)
 
     def restore(self, observations: Observations, state: dict[str, Tensor]) -> None:
         self._reward_at = 0
@@ -282,3 +292,8 @@ class LocalMemory(MemoryForecaster):
         }
         kept = zip(state["windows/number"].tolist(), state["windows/mean"].numpy(), strict=True)
         self.windows.ready = {int(n): np.array(mean) for n, mean in kept if n not in late}
+        if "windows/renewed" in state:
+            renewed = zip(
+                state["windows/renewed"].tolist(), state["windows/beyond"].numpy(), strict=True
+            )
+            self.windows.beyond = {n: (count, np.array(image)) for (n, count), image in renewed}
