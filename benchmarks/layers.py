@@ -60,19 +60,20 @@ class Plan:
         return [self.suite, *data, *self.options, *what, *at]
 
 
-def _species(name: str, *files: str, **options: Any) -> Plan:
+def _species(name: str, *files: str, tasks: int = 24) -> Plan:
     data = tuple(f"species/{file}" for file in files)
     told = ("--species", name, "--effort-layer")
-    return Plan("species", data, told, "em-ptdm,gp,layer-order", 24, prior="species", **options)
+    return Plan("species", data, told, "em-ptdm,gp,layer-order", tasks, prior="species")
 
 
 BIRDS = "species/feederwatch_2021.csv.gz"
 CHICKADEE = ("--species", "Poecile atricapillus")
 GOLD = ("extra/murchison_gold_128.npz",)
 PLANS = {
-    "chickadee": _species("Poecile atricapillus", "feederwatch_2021.csv.gz"),
+    "chickadee": _species("Poecile atricapillus", "feederwatch_2021.csv.gz", tasks=48),
     "strymon": _species("Strymon melinus", "points_other.csv.gz", "inat_caterpillars.csv.gz"),
     "waxwing": _species("Bombycilla cedrorum", "ebird_fine_grid_monthly.csv.gz"),
+    "waxwing-museum": _species("Bombycilla cedrorum", "points_other.csv.gz"),
     "gold": Plan(
         "windows",
         GOLD,
