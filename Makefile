@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo browser test test-unit test-rest attack hostile storm mutants lint clean
+.PHONY: setup demo browser test attack hostile storm mutants lint clean
 
 setup: $(STAMP)
 
@@ -27,16 +27,9 @@ browser:
 	else apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium \
 	    || echo "browser: chromium could not be installed; the tests of the pages are skipped"; fi
 
-# Two halves side by side: together they take about as long as the slower one.
-REST := $(filter-out tests/unit/,$(wildcard tests/*/)) tests/unit/policies
+# Three processes: two cores are busy while servers, browsers and clusters start.
 test: $(STAMP) lint
-	$(MAKE) -j2 test-unit test-rest
-
-test-unit: $(STAMP)
-	$(BIN)/python -m pytest -rs --ignore=tests/unit/policies tests/unit
-
-test-rest: $(STAMP)
-	$(BIN)/python -m pytest -rs $(REST)
+	$(BIN)/python -m pytest -rs -n 3 --dist worksteal tests
 
 N ?= 1000
 attack: $(STAMP)
