@@ -52,7 +52,7 @@ RULES = 7
 """How a new campaign chooses cells: 1, by policies that are told afterwards which cells are out,
 closed or too dear; 2, by policies that know it when they rank; 3, by those of before copies were
 recognised; 4, by those of before layers were judged; 5, by those that saw an area in eight views;
-6, by those that saw windows of large areas in four; 7, by policies as they usually are today
+6, by those that saw small windows of large areas in four; 7, by policies as they usually are today
 (``older_rules`` has what they were)."""
 
 

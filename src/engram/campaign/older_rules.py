@@ -27,8 +27,9 @@ BEFORE_JUDGED: dict[str, Any] = {"judged": False}
 """The default engine with layers, before it judged whether they matter."""
 BEFORE_LEARNT: dict[str, Any] = {"views": 8}
 """The default engine, before memories had learnt the average of their eight views."""
-BEFORE_LEARNT_WINDOWS: dict[str, Any] = {"window_views": 4}
-"""The default engine, before windows of large areas were seen by what has learnt that average."""
+BEFORE_WIDE: dict[str, Any] = {"window_views": 4, "wide": False}
+"""The default engine, before windows of large areas were seen by what has learnt that average, and
+were larger than the areas a memory was trained on."""
 PAPERS = ("em-ptdm", "diffatd", "greedy")
 """Policies that have that preset."""
 SPREADING = ("em-ptdm", "gp", "spread", "layer-order")
@@ -43,9 +44,10 @@ def options_of_then(spec: Spec, memories: Sequence[PermanentMemory] | None) -> d
     ours = _is_one_of(("em-ptdm",), spec) and spec.preset != "paper" and told
     if ours and spec.rules < 6:
         layered = {} if spec.layers is None or spec.rules >= 5 else BEFORE_JUDGED
-        return BEFORE_LEARNT | layered | (BEFORE_COPIES if spec.rules < 4 else {})
+        copies = BEFORE_COPIES if spec.rules < 4 else {}
+        return BEFORE_WIDE | BEFORE_LEARNT | layered | copies
     if ours and spec.rules < 7:
-        return BEFORE_LEARNT_WINDOWS
+        return BEFORE_WIDE
     if spec.rules >= 3:
         return {}
     if spec.preset == "paper":

@@ -116,7 +116,7 @@ class EmPtdm(Policy):
         self.imagination = Imagination(grid, settings.draws, seed, self.budget)
         updates = frozenset(settings.schedule.times(budget) if settings.h else ())
         period = 1 if settings.dreams else settings.period
-        views = (settings.views, period, settings.window_views)
+        views = (settings.views, period, settings.window_views, settings.wide)
         plan = Remembering(settings.h, settings.strength, updates, *views)
         self.local = by_windows(grid, memory, settings, layers)
         self.process: ProcessForecaster | LocalProcess

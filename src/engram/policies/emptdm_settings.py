@@ -47,6 +47,8 @@ class EmPtdmSettings:
     windows  : compute areas of more than ``local.LARGEST`` cells a side by windows (``local``)
     window_views : symmetries averaged in a window, as ``views``, of which 4 are the most that are
         computed; 0 = all, where the memory has learnt their average, otherwise 4
+    wide     : windows reach beyond the size of the areas the memory was trained on
+        (``local.windows``)
     """
 
     h: bool = True
@@ -69,6 +71,7 @@ class EmPtdmSettings:
     dream_steps: int = 60
     windows: bool = True
     window_views: int = LEARNT
+    wide: bool = True
     schedule: UpdateSchedule = field(
         default_factory=lambda: UpdateSchedule(updates=50, first=8, stretch=True)
     )

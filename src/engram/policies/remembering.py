@@ -63,7 +63,9 @@ class Remembering:
     h       : whether h tilts;  strength : how firmly it is held to its hyperprior
     updates : numbers of measurements after which it learns
     views, period : symmetries averaged in the mean, and every how many measurements all of them
-        are computed (``views``);  window_views : those of the windows of a large area
+        are computed (``views``)
+    window_views, wide : symmetries averaged in the windows of a large area, and whether these reach
+        beyond the size of the memory (``local.windows``)
     """
 
     h: bool
@@ -72,6 +74,7 @@ class Remembering:
     views: int
     period: int
     window_views: int = LEARNT
+    wide: bool = True
 
 
 class MemoryForecaster:

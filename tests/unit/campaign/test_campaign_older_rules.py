@@ -58,7 +58,7 @@ def test_campaigns_of_before_views_were_learnt_compute_all_eight(
 
 
 @pytest.mark.parametrize(("rules", "turns"), [(5, True), (6, True), (RULES, False)])
-def test_campaigns_of_before_see_windows_in_four_turns(
+def test_campaigns_of_before_see_small_windows_in_four_turns(
     tmp_path: Path, rules: int, turns: bool
 ) -> None:
     policy = _campaign(tmp_path, rules, Grid(80, 80), policy="em-ptdm").policy()
@@ -66,6 +66,7 @@ def test_campaigns_of_before_see_windows_in_four_turns(
     assert isinstance(policy.memory, LocalMemory)
     assert (policy.memory.windows.see.learnt is None) is turns
     assert policy.memory.windows.see.views == 4
+    assert policy.memory.windows.tiling.rows.size == (32 if turns else 64)
     assert (policy.settings.views == 8) is (rules < 6)
 
 

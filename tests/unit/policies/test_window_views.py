@@ -16,7 +16,7 @@ from engram.observation import Observations
 from engram.policies.emptdm import EmPtdm
 from engram.policies.imagination import mean_of, measurements_of
 from engram.policies.local.memory import LocalMemory
-from engram.policies.local.windows import PERIOD, computed_by
+from engram.policies.local.windows import PERIOD, computed_by, wide_tiling
 from engram.policies.views import expected_image
 from engram.testing import tiny_memory
 
@@ -36,8 +36,10 @@ def with_average() -> PermanentMemory:
 MEMORY = with_average()
 
 
-def policy(grid: Grid = GRID, **options: Any) -> EmPtdm:
-    made = make_policy("em-ptdm", grid, 60, memory=MEMORY, particles=2, steps=1, **options)
+def policy(grid: Grid = GRID, wide: bool = False, **options: Any) -> EmPtdm:
+    """Windows of the memory's own size, so that a few measurements are many for one."""
+    plan = {"particles": 2, "steps": 1, "wide": wide, **options}
+    made = make_policy("em-ptdm", grid, 60, memory=MEMORY, **plan)
     assert isinstance(made, EmPtdm)
     assert isinstance(made.memory, LocalMemory)
     return made
@@ -205,3 +207,11 @@ def test_what_a_window_needs_is_sent_with_it() -> None:
                 one.believed()
     for n, mean in windows(own).means.items():
         np.testing.assert_array_equal(windows(other).means[n], mean)
+
+
+def test_windows_are_wider_than_what_the_memory_was_trained_on() -> None:
+    tiling = windows(policy(Grid(100, 120), wide=True)).tiling
+    assert (tiling.rows.size, tiling.cols.size) == (64, 64)
+    assert tiling.rows.starts.tolist() == [0, 36]
+    assert tiling.cols.starts.tolist() == [0, 48, 56]
+    assert wide_tiling(Grid(200, 200), (80, 96)).rows.starts.tolist() == [0, 64, 120]

@@ -101,7 +101,9 @@ class LocalMemory(MemoryForecaster):
         size = (memory.card.height, memory.card.width)
         views = plan.views or plan.window_views
         learnt = None if views else self.symmetric
-        self.windows = WindowMeans(self.grid, layout, self.frozen, size, views, learnt)
+        self.windows = WindowMeans(
+            self.grid, layout, self.frozen, size, views, learnt, wide=plan.wide
+        )
         self.rings = Rings(layout, self.transient.kernels)
         self._begin()
 

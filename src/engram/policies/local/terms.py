@@ -21,7 +21,7 @@ from engram.memory.denoiser import Denoiser
 from engram.observation import Observations
 from engram.policies.imagination import measurements_of
 from engram.policies.local.memory import LocalMemory, LocalMemoryBelief
-from engram.policies.local.windows import tiling_for
+from engram.policies.local.windows import half_tiling
 from engram.policies.remembering import MemoryBelief
 from engram.scores import Terms, paper_scores
 from engram.tiling import Tiling
@@ -143,7 +143,7 @@ class WindowTerms:
     def __init__(self, memory: LocalMemory, seed: int, sigma: float) -> None:
         self.memory, self.seed, self.sigma = memory, seed, sigma
         side = min(LOOKED, memory.windows.tiling.rows.size)
-        self.tiling = tiling_for(memory.grid, (side, side))
+        self.tiling = half_tiling(memory.grid, side)
 
     def of(self, belief: MemoryBelief, observations: Observations) -> WindowImagined:
         assert isinstance(belief, LocalMemoryBelief)

@@ -1,9 +1,11 @@
 r"""What a memory expects of a large area: windows of its own size, blended.
 
-Windows of the memory's size begin every half of it and fade into each other (``engram.tiling``). A
-window is computed again when something inside it was measured; those without a measurement are all
-the same and computed once. Every window is computed on its own, so it does not matter how many are
-computed together, by whom, or in which order (``Computing``).
+Windows of the memory's size, or of ``LEAST`` cells a side if that is more, fade into each other
+over ``FADE`` cells (``engram.tiling``): what lies farther away than the memory was trained to see
+still tells it what is alike elsewhere. A window is computed again when something inside it was
+measured; those without a measurement are all the same and computed once. Every window is computed
+on its own, so it does not matter how many are computed together, by whom, or in which order
+(``Computing``).
 
 A window is the mean over symmetries of a square. Where the memory has learnt the average of all
 eight (``memory.distilling``) it is what that says, :math:`l`, and what all eight say beyond it
@@ -43,6 +45,10 @@ from engram.tiling import Tiling
 
 Image = NDArray[np.float32]
 
+LEAST = 64
+"""Cells a side of a window, at least."""
+FADE = 16
+"""Cells over which windows fade into each other."""
 VIEWS = 4
 """Views averaged in a window where their average is not learnt, the four turns, at most: every cell
 has several windows as well."""
@@ -159,8 +165,9 @@ def compute(see: Seeing, sights: Sequence[Sight]) -> list[Seen]:
 class WindowMeans:
     """The expected content of an area by windows.
 
-    size   : (height, width) of the memory's window, in cells of one pixel each
+    size   : (height, width) of the areas the memory was trained on, in cells of one pixel each
     learnt : what says the average of all symmetries, or None (``Seeing``)
+    wide   : windows are as this module says, otherwise of ``size``, one every half of it
     """
 
     def __init__(
@@ -171,9 +178,11 @@ class WindowMeans:
         size: tuple[int, int],
         views: int,
         learnt: Denoiser | None = None,
+        *,
+        wide: bool = True,
     ) -> None:
         self.grid, self.layout = grid, layout
-        self.tiling = tiling_for(grid, size)
+        self.tiling = wide_tiling(grid, size) if wide else half_tiling(grid, min(size))
         self.blending = Blending(layout, self.tiling)
         shape = (self.tiling.rows.size, self.tiling.cols.size)
         self.window = Grid(*shape, grid.channels, range=grid.range)
@@ -289,7 +298,12 @@ def _renewed(cells: Collection[int]) -> int:
     return len(cells) // PERIOD * PERIOD
 
 
-def tiling_for(grid: Grid, size: tuple[int, int]) -> Tiling:
+def wide_tiling(grid: Grid, size: tuple[int, int]) -> Tiling:
     """Windows of a memory over an area."""
-    side = min(size)
+    side = max(min(size), LEAST)
+    return Tiling.of(grid.rows, grid.cols, side, side - FADE)
+
+
+def half_tiling(grid: Grid, side: int) -> Tiling:
+    """Windows of so many cells a side, one every half of it."""
     return Tiling.of(grid.rows, grid.cols, side, side // 2)
