@@ -1,10 +1,12 @@
 """Make docs/reproduction.md from the small result files in benchmarks/results/paper.
 
-    python benchmarks/reproduction.py [--take DIR ...] [--rows EXPERIMENT:PART=RESULTS ...]
+    python benchmarks/reproduction.py [--take DIR ...] [--rows EXPERIMENT:PART=RESULTS[+...] ...]
 
 ``--take`` first takes the result files and figures of runs of ``engram bench paper --out DIR``;
 what is kept of experiments that were not run stays. ``--rows`` takes a part whose very searches are
-in a result file of ``engram bench run`` already (``kappa:em-ptdm=balls-paper-fair``). The page says
+in result files of ``engram bench run`` already: of those that are kept by name
+(``kappa:em-ptdm=balls-paper-fair``), of others by the folder of the run; of a policy that is in
+several of them those of the last, and only tasks that every policy has searched. The page says
 which commit made what. Rates and differences are computed again from the rows kept; a page that
 they do not give is not made.
 """
@@ -14,11 +16,17 @@ from __future__ import annotations
 import argparse
 import shutil
 from pathlib import Path
+from typing import Any
 
 from engram._files import read_json
 from engram._writing import write_file
+from engram.bench.runner import read_results
+from engram.bench.units import Row
+from engram.policies.spec import PolicyChoice, parse_policies
 from engram.reproduction.catalogue import EXPERIMENTS
 from engram.reproduction.digest import digest
+from engram.reproduction.experiments import Experiment, Part
+from engram.reproduction.figures import figures_of
 from engram.reproduction.kept import differing
 from engram.reproduction.page import page
 from engram.reproduction.run import read_digests, write_digest
@@ -27,8 +35,6 @@ HERE = Path(__file__).resolve().parent
 KEPT = HERE / "results" / "paper"
 DOCS = HERE.parent / "docs"
 IMAGES = DOCS / "images" / "reproduction"
-SAME = {"em-ptdm[preset=paper]": "em-ptdm[preset=paper,a=1]"}
-"""Policies by the name they have in an experiment that spells out what is usual."""
 
 
 def take(run: Path) -> None:
@@ -48,33 +54,99 @@ def take(run: Path) -> None:
 
 
 def take_rows(wanted: str) -> None:
-    """Make a part of an experiment from the rows of a kept result file: its policies, its budgets.
+    """Make a part of an experiment from the rows of result files: its policies, its budgets.
 
-    The other parts stay as they are where they are no quick ones.
+    The other parts stay as they are where they are no quick ones. Experiments that read this one
+    are made again as well.
     """
-    place, _, name = wanted.partition("=")
+    place, _, names = wanted.partition("=")
     experiment_name, _, part_name = place.partition(":")
     experiment = EXPERIMENTS[experiment_name]
     part = next(one for one in experiment.parts if one.name == part_name)
-    found = read_json(KEPT.parent / f"{name}.json")
-    named = [{**row, "policy": SAME.get(row["policy"], row["policy"])} for row in found["rows"]]
-    rows = [row for row in named if row["policy"] in part.policies]
-    short = set(part.policies) - {row["policy"] for row in rows}
-    at, tasks = list(part.at), sorted({row["task"] for row in rows})
-    alike = (part.suite, dict(part.settings), part.prior)
-    if short or alike != tuple(found["options"][k] for k in ("suite", "settings", "prior")):
-        raise SystemExit(f"{name} is not of {place}: {sorted(short)} missing, or other tasks")
-    options = {**found["options"], "at": at, "budget": at[-1], "policies": list(part.policies)}
-    options["tasks"] = [tasks[0], tasks[-1] + 1]
-    made = digest(experiment, {part.name: {**found, "rows": rows, "options": options}}, quick=False)
-    commits = sorted({row.get("commit", found["commit"]) for row in rows})
-    made["parts"][part.name]["taken"] = {"from": name, "commits": commits}
-    before = read_digests(KEPT).get(experiment.name)
-    if before is not None and not before["quick"]:
+    results = _combined(part, place, names.split("+"))
+    commits = sorted({row["commit"] for row in results["rows"]})
+    own = [name for name in names.split("+") if not Path(name).is_dir()]
+    source = {"from": own, "commits": commits}
+    for one in EXPERIMENTS.values():
+        if experiment.name in (one.name, one.reads):
+            _make(one, part, results, source)
+
+
+def _combined(part: Part, place: str, names: list[str]) -> dict[str, Any]:
+    """The results of a part by those of others."""
+    files = [_results(name) for name in names]
+    rows: dict[tuple[str, int], Row] = {}
+    for name, found in zip(names, files, strict=True):
+        same = {"suite": part.suite, "settings": dict(part.settings), "seeds": part.seeds}
+        if any(found["options"][key] != value for key, value in same.items()):
+            raise SystemExit(f"{name} is not of {place}: other tasks, or other seeds")
+        for policy, own in _policies(part, found).items():
+            rows = {key: row for key, row in rows.items() if key[0] != policy}
+            for row in own:
+                commit = row.get("commit", found["commit"])
+                rows[policy, row["task"]] = {**row, "policy": policy, "commit": commit}
+    searched = [{task for name, task in rows if name == policy} for policy in part.policies]
+    tasks = sorted(set.intersection(*searched))
+    if not tasks:
+        raise SystemExit(f"{names} have no task that every policy of {place} has searched")
+    memories = {k: v for found in files for k, v in found["options"]["memories"].items()}
+    used = {k: v for k, v in memories.items() if k == part.prior} or memories
+    options = {
+        **files[-1]["options"],
+        "at": list(part.at),
+        "budget": part.budget,
+        "policies": list(part.policies),
+        "prior": part.prior,
+        "memories": used,
+        "tasks": [tasks[0], tasks[-1] + 1],
+    }
+    seen = {k: v for found in files for k, v in (found.get("seen") or {}).items() if k in used}
+    kept = [rows[policy, task] for task in tasks for policy in part.policies]
+    return {**files[-1], "rows": kept, "options": options, "seen": seen}
+
+
+def _make(one: Experiment, part: Part, results: dict[str, Any], source: dict[str, Any]) -> None:
+    """The result file and the figures of an experiment by the results of one of its parts."""
+    made = digest(one, {part.name: results}, quick=False)
+    made["parts"][part.name]["taken"] = source
+    before = read_digests(KEPT).get(one.name)
+    if before is not None and not before["quick"] and set(before["parts"]) - set(made["parts"]):
         made = {**before, "parts": {**before["parts"], **made["parts"]}}
-    order = [one.name for one in experiment.parts]
+    order = [p.name for p in (EXPERIMENTS[one.reads] if one.reads else one).parts]
     made["parts"] = dict(sorted(made["parts"].items(), key=lambda item: order.index(item[0])))
     write_digest(KEPT, made)
+    figures_of(one, {part.name: results}, IMAGES)
+
+
+def _results(name: str) -> dict[str, Any]:
+    """Of a kept file by name, or of the folder of a run."""
+    if Path(name).is_dir():
+        return read_results(Path(name))
+    found: dict[str, Any] = read_json(KEPT.parent / f"{name}.json")
+    return found
+
+
+def _policies(part: Part, found: dict[str, Any]) -> dict[str, list[Row]]:
+    """Rows of a result file by what the part calls their policy, which may spell out what is usual
+    there, or be one whose memory the file spells out."""
+    parsed = parse_policies(",".join(part.policies), preset="default", prior=part.prior)
+    named = {choice.label: choice for choice in parsed}
+    there = found["options"]["prior"]
+    labels = sorted({row["policy"] for row in found["rows"]})
+    out: dict[str, list[Row]] = {}
+    for label in labels:
+        (choice,) = parse_policies(label, preset=found["options"]["preset"], prior=there)
+        for policy, own in named.items():
+            if _alike(choice, own):
+                out[policy] = [row for row in found["rows"] if row["policy"] == label]
+    return out
+
+
+def _alike(one: PolicyChoice, other: PolicyChoice) -> bool:
+    """Whether two ways to write a policy mean the same searches; a = 1 is the usual factor."""
+    options = [{"a": 1, **dict(choice.options)} for choice in (one, other)]
+    same = (one.name, one.preset, options[0]) == (other.name, other.preset, options[1])
+    return same and (not one.needs_memory or one.prior == other.prior)
 
 
 def links(digests: dict[str, dict[str, object]]) -> dict[str, list[str]]:
@@ -93,7 +165,7 @@ def main() -> None:
         "--take", type=Path, nargs="+", default=[], metavar="DIR", help="runs of engram bench paper"
     )
     parser.add_argument(
-        "--rows", nargs="+", default=[], metavar="EXPERIMENT:PART=RESULTS", help="kept results"
+        "--rows", nargs="+", default=[], metavar="EXPERIMENT:PART=RESULTS[+...]", help="results"
     )
     args = parser.parse_args()
     for run in args.take:

@@ -178,7 +178,8 @@ def _setting(name: str, part: dict[str, Any]) -> str:
     if taken is None:
         return setting
     made = ", ".join(f"`{commit[:7]}`" for commit in taken["commits"])
-    return f"{setting} (rows of `{taken['from']}`, searched at {made})"
+    files = " and ".join(f"`{name}`" for name in taken["from"])
+    return f"{setting} (rows of {files}, searched at {made})"
 
 
 def _seen(digest: dict[str, Any]) -> list[str]:
