@@ -23,13 +23,16 @@ SHIPPED = Path(__file__).resolve().parent.parent / "weights"
 DEFAULT_MEMORY = "universal"
 LARGE = 45
 """Cells per side from which the universal memory of 64x64 is the closer one."""
+WINDOWED = 64
+"""Cells per side up to which an area is seen as a whole (``policies.local.LARGEST``): in windows the
+universal memory, which has learnt the average of its views, predicts better at less cost."""
 AUTO = "auto"
 """Stands for every memory of the library: the one that explains the first measurements best."""
 
 
 def default_memory(rows: int, cols: int) -> str:
     """The memory of an area of so many cells where the user names none."""
-    return DEFAULT_MEMORY if max(rows, cols) <= LARGE else "universal-64"
+    return "universal-64" if LARGE < max(rows, cols) <= WINDOWED else DEFAULT_MEMORY
 
 
 def user_folder() -> Path:
