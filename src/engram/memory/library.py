@@ -24,8 +24,8 @@ DEFAULT_MEMORY = "universal"
 LARGE = 45
 """Cells per side from which the universal memory of 64x64 is the closer one."""
 WINDOWED = 64
-"""Cells per side up to which an area is seen as a whole (``policies.local.LARGEST``): in windows the
-universal memory, which has learnt the average of its views, predicts better at less cost."""
+"""Cells per side up to which an area is seen as a whole (``policies.local.LARGEST``): in windows
+the universal memory, which has learnt the average of its views, predicts better at less cost."""
 AUTO = "auto"
 """Stands for every memory of the library: the one that explains the first measurements best."""
 
