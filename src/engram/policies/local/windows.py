@@ -1,4 +1,4 @@
-r"""What a memory expects of a large area: windows of its own size, blended.
+r"""What a memory expects of a large area: overlapping windows, blended.
 
 Windows of the memory's size, or of ``LEAST`` cells a side if that is more, fade into each other
 over ``FADE`` cells (``engram.tiling``): what lies farther away than the memory was trained to see
