@@ -35,6 +35,8 @@ SAMPLES = 4
 RULES = {
     "likely": "the chance of target",
     "frontier": "no cell was likely enough to follow, so doubt counted beside the chance of target",
+    "room": "no cell was likely enough to follow, so doubt counted too, where another target like "
+    "those that were outlined has room",
     "last": "the chance of target, since the last measurements are not spent on doubt",
     "bound": "the expected outcome with a bonus for doubt",
     "look-ahead": "the finds to be expected with the budget left, by the spatial model",

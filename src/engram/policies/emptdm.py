@@ -12,7 +12,8 @@ same two memories, made fast and checked.
 * With ``goal=objects`` cells are ranked by the chance of a target that nobody has touched
   (``separate``).
 * Cells are ranked by the foraging rule (``ranking``): by probability while some cell promises
-  more than the search finds on average; otherwise doubt counts too.
+  more than the search finds on average; otherwise doubt counts too, where a target of the kind
+  that was outlined has room (``room``).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -36,7 +38,7 @@ from engram.policies.base_rate import BaseRate
 from engram.policies.copies import Copied, CopyForecaster
 from engram.policies.dreaming import DREAMS, DreamingForecaster, dreamable
 from engram.policies.emptdm_settings import EmPtdmSettings
-from engram.policies.forecast import Belief
+from engram.policies.forecast import Array, Belief
 from engram.policies.imagination import Imagination
 from engram.policies.layering import LayerBelief, LayerForecaster
 from engram.policies.local import is_large
@@ -232,8 +234,22 @@ class EmPtdm(Policy):
         if self.settings.rule == "paper":
             weight, explore, exploit = scores.alpha, scores.exploration, scores.exploitation
             return Ranking(weight * explore + (1 - weight) * exploit, "eq12")
-        ranking = self._rule(mixed).order(mixed, offer.available, progress)
+        rule = self._rule(mixed)
+        ranking = rule.order(mixed, offer.available, progress)
+        doubt = self._doubt_by_room(beliefs) if ranking.why == "frontier" else None
+        if doubt is not None:
+            where = replace(mixed, doubt=doubt)
+            return replace(rule.order(where, offer.available, progress), why="room")
         return replace(ranking, total=FieldTies().broken(ranking.total)) if self.local else ranking
+
+    def _doubt_by_room(self, beliefs: Beliefs) -> Array | None:
+        """(n_cells,) doubt, less where no further copy has room, as far as copies count; None where
+        nothing is outlined."""
+        copied = beliefs.copied
+        if not self.settings.room or copied is None or copied.room is None:
+            return None
+        share, w = copied.room.share.ravel(), copied.weight
+        return np.asarray(beliefs.mixed.doubt * (1 - w + w * share))
 
     def _outdone(self, mixed: MixedBelief) -> bool:
         """Whether the outcomes alone predict better than all that knew something beforehand."""

@@ -39,6 +39,7 @@ class EmPtdmSettings:
     sigma    : sigma_x of Eq. 9, in model units
     copies   : recognise copies of what was outlined (``copies``), in areas that are computed as a
         whole, where every visit tells the truth; for goal ``cells``
+    room     : look for the next find where another copy has room (``room``), as far as copies count
     judged   : layers count as far as the measurements say that they matter
         (``engram.logistic``), beside them copies are recognised and the look-ahead may decide;
         otherwise they count in full, alone
@@ -66,6 +67,7 @@ class EmPtdmSettings:
     every: int = 10
     sigma: float = 1.0
     copies: bool = True
+    room: bool = True
     judged: bool = True
     dreams: int = 0
     dream_steps: int = 60

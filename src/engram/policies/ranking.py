@@ -96,8 +96,8 @@ class Offer:
 class Ranking:
     """What cells are ranked by, (n_cells,), and which part of the rule made it.
 
-    why : ``likely``, ``frontier``, ``last``, ``bound``, ``look-ahead``, ``new-target``, ``gap``,
-        ``eq11``, ``eq12`` or ``eq12-normalised``
+    why : ``likely``, ``frontier``, ``room``, ``last``, ``bound``, ``look-ahead``, ``new-target``,
+        ``gap``, ``eq11``, ``eq12`` or ``eq12-normalised``
     """
 
     total: Array

@@ -94,6 +94,13 @@ def test_campaigns_of_before_copies_do_without(tmp_path: Path, rules: int, copie
     assert (policy.copies is not None) == copies
 
 
+@pytest.mark.parametrize(("rules", "room"), [(5, False), (7, False), (RULES, True)])
+def test_campaigns_of_before_do_not_ask_for_room(tmp_path: Path, rules: int, room: bool) -> None:
+    policy = _campaign(tmp_path, rules, policy="em-ptdm").policy()
+    assert isinstance(policy, EmPtdm)
+    assert policy.settings.room == room
+
+
 @pytest.mark.parametrize(
     ("rules", "copies", "judged"), [(3, False, False), (4, True, False), (RULES, True, True)]
 )

@@ -8,14 +8,9 @@ from numpy.typing import NDArray
 
 from engram import Grid, Observation, load_memory, make_policy
 from engram.observation import Observations
-from engram.policies.copies import (
-    ALONE,
-    CLEAR,
-    CopyForecaster,
-    by_copies,
-    templates,
-)
+from engram.policies.copies import ALONE, CopyForecaster, by_copies
 from engram.policies.outlines import views
+from engram.policies.templates import CLEAR, templates
 
 Mask = NDArray[np.bool_]
 
@@ -73,7 +68,7 @@ def test_three_hits_say_where_the_next_copy_lies() -> None:
     truth = area((2, 2, L), (9, 9, L))
     seen = outlined(2, 2, L)
     seen[11:13, 9], seen[12, 10] = True, True  # the corner of the second L
-    p, speak = by_copies(*seen_of(truth, seen))
+    p, speak, _ = by_copies(*seen_of(truth, seen))
     rest = truth & ~seen
     assert p[rest].min() > 0.6
     assert speak[rest].all()
@@ -86,7 +81,7 @@ def test_three_hits_say_where_the_next_copy_lies() -> None:
 
 def test_without_a_second_hit_nothing_changes() -> None:
     truth = area((2, 2, L))
-    p, speak = by_copies(*seen_of(truth, outlined(2, 2, L)))
+    p, speak, _ = by_copies(*seen_of(truth, outlined(2, 2, L)))
     assert not speak.any()
     np.testing.assert_array_equal(p[~outlined(2, 2, L)], 0.2)
 
@@ -94,7 +89,7 @@ def test_without_a_second_hit_nothing_changes() -> None:
 def test_a_template_says_nothing_of_itself() -> None:
     truth, seen = area((2, 2, L)), outlined(2, 2, L)
     seen[5, 4] = False  # the end of its foot is open
-    _, speak = by_copies(*seen_of(truth, seen))
+    _, speak, _ = by_copies(*seen_of(truth, seen))
     assert not speak.any()
 
 
@@ -171,7 +166,7 @@ def test_the_e_step_is_its_formula() -> None:
     seen = outlined(2, 2, L)
     seen[9:11, 9:11] = True
     seen[12, 12] = True
-    p, speak = by_copies(*seen_of(truth, seen))
+    p, speak, _ = by_copies(*seen_of(truth, seen))
     assert speak.any()
     np.testing.assert_allclose(p[speak], by_loops(truth, seen, 0.2)[speak], atol=2e-5)
 
@@ -183,7 +178,7 @@ def test_whether_copies_are_turned_is_learnt_from_those_found() -> None:
         truth = area((2, 2, L), (2, 9, shape), (11, 2, L), size=20)
         seen = outlined(2, 2, L, 20) | outlined(2, 9, shape, 20)
         seen[14, 2:4] = True  # two cells of a third that say nothing of its way
-        p, _ = by_copies(*seen_of(truth, seen))
+        p, *_ = by_copies(*seen_of(truth, seen))
         said.append(p[13, 2] + p[12, 2] - p[15, 2] - p[15, 3])  # as the first lies, or otherwise
     assert said[0] > 0.3
     assert said[0] > said[1] + 0.2
@@ -200,11 +195,11 @@ def test_partial_outlines_complete_each_other(monkeypatch: pytest.MonkeyPatch) -
     upper[5:], lower[:3] = False, False  # rows 0 to 2 of the first, 1 to 4 of the second
     seen = upper | lower
     seen[13:16, 6], seen[13, 7:9], seen[13:17, 5], seen[16, 6] = True, True, True, True
-    p, _ = by_copies(*seen_of(truth, seen))
+    p, *_ = by_copies(*seen_of(truth, seen))
     assert p[5:7, 2].min() > 0.35  # the foot of the first
     assert p[2, 10:14].min() > 0.35  # the head of the second
     monkeypatch.setattr("engram.policies.copies.PASSES", 1)
-    once, _ = by_copies(*seen_of(truth, seen))
+    once, *_ = by_copies(*seen_of(truth, seen))
     assert p[11, 6:10].min() > once[11, 6:10].min() + 0.01
 
 

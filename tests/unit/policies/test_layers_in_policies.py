@@ -119,7 +119,7 @@ def test_layers_that_do_not_matter_change_no_suggestion(
         assert told.rules == plain.rules
         np.testing.assert_allclose(told.evidence, plain.evidence, rtol=1e-6)
         seen |= {rule for rule in told.rules if guard}
-    assert {"look-ahead", "frontier", "likely"} <= seen
+    assert {"look-ahead", "room", "likely"} <= seen
 
 
 def _never(alone: float, told: np.ndarray) -> float:
