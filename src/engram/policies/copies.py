@@ -183,19 +183,23 @@ def _e_step(p: Array, found: Mask, blank: Mask, straight: float | None) -> _Said
 
 
 @torch.inference_mode()
-def by_copies(p: Array, found: Mask, blank: Mask) -> tuple[Array, Mask, Room | None]:
+def by_copies(
+    p: Array, found: Mask, blank: Mask, area: Mask | None = None
+) -> tuple[Array, Mask, Room | None]:
     """(rows, cols) probability of target as copies have it, the cells they speak of, and where
     there is room for further ones; None where nothing is outlined.
 
     p : (rows, cols) as it is believed without them;  found, blank : what was measured
+    area : (rows, cols) cells that are open, by default all of them
     """
+    area = np.ones(p.shape, bool) if area is None else area
     p = np.where(found, 1.0, np.where(blank, 0.0, p))
     believed, speak, straight, room = p, np.zeros(p.shape, bool), None, None
     for _ in range(PASSES):
         said = _e_step(believed, found, blank, straight)
         if said is None:
             break
-        straight, room = said.straight, Room(said.known, said.straight, found, blank)
+        straight, room = said.straight, Room(said.known, said.straight, found, blank, area)
         speak = (said.counts > CLEAR) & ~found & ~blank
         both = np.clip(said.target + (1 - said.counts) * p, 0.0, 1.0)
         believed = np.where(speak, both, p)
@@ -209,6 +213,7 @@ class Copied:
     probability : (n_cells,) of both together;  copies, others : (n_cells,) of each
     speak       : (n_cells,) cells that copies speak of;  weight : what they count
     room        : where further ones may lie; None where nothing is outlined
+    proven      : what they count without a head start
     """
 
     probability: Array
@@ -217,6 +222,7 @@ class Copied:
     speak: Mask
     weight: float
     room: Room | None
+    proven: float
 
 
 class CopyForecaster:
@@ -236,8 +242,13 @@ class CopyForecaster:
     @property
     def weight(self) -> float:
         """w."""
+        return float(expit(FAVOUR + self._gain))
+
+    @property
+    def _gain(self) -> float:
+        """Nats by which copies have predicted better, of late."""
         age = np.arange(len(self._gains))[::-1]
-        return float(expit(FAVOUR + np.sum(np.array(self._gains) * DISCOUNT**age)))
+        return float(np.sum(np.array(self._gains) * DISCOUNT**age))
 
     def belief(self, others: Array, observations: Observations) -> Copied:
         """What copies change in what is believed (n_cells,)."""
@@ -245,12 +256,12 @@ class CopyForecaster:
         found: NDArray[np.bool_] = np.zeros(self.grid.n_cells, bool)
         found[observations.indices] = observations.outcomes > 0
         blank = observations.measured & ~found
-        there = (found.reshape(shape), blank.reshape(shape))
+        there = (found.reshape(shape), blank.reshape(shape), ~self.grid.closed)
         table, cells, room = by_copies(others.reshape(shape), *there)
         speak, w = cells.ravel(), self.weight
         copies = np.where(speak, table.ravel(), others)
         both = np.where(speak, w * copies + (1 - w) * others, others)
-        return Copied(both, copies, others, speak, w, room)
+        return Copied(both, copies, others, speak, w, room, float(expit(self._gain)))
 
     def learn(self, before: Copied, new: Sequence[Observation]) -> None:
         """Score what was said before these outcomes."""

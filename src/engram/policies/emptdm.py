@@ -243,12 +243,12 @@ class EmPtdm(Policy):
         return replace(ranking, total=FieldTies().broken(ranking.total)) if self.local else ranking
 
     def _doubt_by_room(self, beliefs: Beliefs) -> Array | None:
-        """(n_cells,) doubt, less where no further copy has room, as far as copies count; None where
-        nothing is outlined."""
+        """(n_cells,) doubt, less where no further copy has room, as far as copies have proven to be
+        copies; None where nothing is outlined."""
         copied = beliefs.copied
         if not self.settings.room or copied is None or copied.room is None:
             return None
-        share, w = copied.room.share.ravel(), copied.weight
+        share, w = copied.room.share.ravel(), copied.proven
         return np.asarray(beliefs.mixed.doubt * (1 - w + w * share))
 
     def _outdone(self, mixed: MixedBelief) -> bool:
@@ -270,7 +270,8 @@ class EmPtdm(Policy):
             return copied
         blind = self._blind(mixed)
         both = blind * copied.probability + (1 - blind) * copied.others
-        return replace(copied, probability=both, weight=blind * copied.weight)
+        w, proven = blind * copied.weight, blind * copied.proven
+        return replace(copied, probability=both, weight=w, proven=proven)
 
     def _blind(self, mixed: MixedBelief) -> float:
         """What all but layers count."""

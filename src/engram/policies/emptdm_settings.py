@@ -39,7 +39,8 @@ class EmPtdmSettings:
     sigma    : sigma_x of Eq. 9, in model units
     copies   : recognise copies of what was outlined (``copies``), in areas that are computed as a
         whole, where every visit tells the truth; for goal ``cells``
-    room     : look for the next find where another copy has room (``room``), as far as copies count
+    room     : look for the next find where another copy has room (``room``), as far as copies have
+        predicted better than what is believed without them
     judged   : layers count as far as the measurements say that they matter
         (``engram.logistic``), beside them copies are recognised and the look-ahead may decide;
         otherwise they count in full, alone

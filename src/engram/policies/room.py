@@ -13,7 +13,7 @@ is cut is worth so much less, and is so much less likely to be one. The room of 
 
 .. math::  R(c) = \sum_{e,g,s} w_{e,g}(s)\, T_{e,g}(c - s) ,
 
-as a share of the largest of all cells that are not measured.
+as a share of the largest of all cells that are open and not measured.
 """
 
 from __future__ import annotations
@@ -40,24 +40,25 @@ class Room:
     """What room there is, computed when somebody asks.
 
     known        : templates;  straight : chance that copies are the same way round
-    found, blank : (rows, cols) what was measured
+    found, blank : (rows, cols) what was measured;  area : (rows, cols) cells that are open
     """
 
     known: Sequence[Template]
     straight: float
     found: Mask
     blank: Mask
+    area: Mask
 
     @cached_property
     @torch.inference_mode()
     def share(self) -> Array:
-        """(rows, cols) R of cells that are not measured, 1 at the most; 0 of all others."""
+        """(rows, cols) R of open cells that are not measured, 1 at the most; 0 of all others."""
         rows, cols = self.found.shape
         places = Places.of(self.known, (rows, cols))
         target, counts = places.tables(self.known)
         allowed = np.minimum(np.clip(1 - target, CLEAR, 1.0) / (1 - STRAY), 1.0)
         said, body, miss = turned(np.stack([target, target > 0.5, counts * np.log(allowed)]))
-        there = places.transform(np.stack([self.found, self.blank, np.ones_like(self.found)]))
+        there = places.transform(np.stack([self.found, self.blank, self.area]))
         bodies = places.mirrored(body)
         held = places.at_places(there[0] * bodies)
         inside = places.at_places(there[2] * bodies) / body.sum((-1, -2), keepdims=True)
@@ -67,6 +68,7 @@ class Room:
         weight *= np.clip(inside, 0.0, 1.0) ** CUT_POWER * ways(self.straight)
         weight *= trust[:, None, None, None]
         room = places.on_cells((places.transform(weight) * places.transform(said)).sum((0, 1)))
-        room = np.where(self.found | self.blank, 0.0, np.maximum(room, 0.0))
+        free = self.area & ~self.found & ~self.blank
+        room = np.where(free, np.maximum(room, 0.0), 0.0)
         largest = float(room.max())
         return room / largest if largest > 0 else np.ones_like(room)

@@ -28,7 +28,7 @@ def outlined() -> tuple[Mask, Mask]:
 
 def room_of(found: Mask, blank: Mask, straight: float = 1.0) -> Room:
     p = np.where(found, 1.0, np.where(blank, 0.0, 0.2))
-    return Room(templates(p, found, blank), straight, found, blank)
+    return Room(templates(p, found, blank), straight, found, blank, np.ones_like(found))
 
 
 def by_loops(
@@ -103,6 +103,18 @@ def test_a_cut_copy_is_worth_less() -> None:
     assert share[13, 13] < share[13, 8]
 
 
+def test_closed_cells_are_outside() -> None:
+    """The right half is closed: what lies beside it has less room, and it has none itself."""
+    found, blank = outlined()
+    half = np.ones_like(found)
+    half[:, 9:] = False
+    room = room_of(found, blank)
+    share = Room(room.known, 1.0, found, blank, half).share
+    assert not share[:, 9:].any()
+    assert share[9, 8] < 0.8 * share[9, 5]
+    assert room.share[9, 8] > 0.9 * room.share[9, 5]
+
+
 def test_where_everything_was_measured_no_cell_is_preferred() -> None:
     found, blank = outlined()
     blank |= ~found
@@ -136,8 +148,9 @@ def test_the_engine_looks_where_another_copy_has_room() -> None:
     ours, plain = answers
     assert (ours.rule, plain.rule) == ("room", "frontier")
     copied, mixed = ours.beliefs.copied, ours.beliefs.mixed
-    assert 0 < copied.weight < 1
-    share, w = copied.room.share.ravel(), copied.weight
+    assert copied.proven == 0.5  # nothing was predicted yet, and there is no head start
+    assert copied.weight > 0.7
+    share, w = copied.room.share.ravel(), 0.5
     rate = max((18 + 5) / (len(told(grid)) + 10), 0.3)  # finds a measurement, at the least
     expected = mixed.probability + 2.5 * rate * mixed.doubt * (1 - w + w * share)
     np.testing.assert_allclose(ours.scores.total, expected, rtol=1e-9)
