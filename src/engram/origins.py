@@ -54,6 +54,10 @@ _SEPARATE = (
     "by hand: how often a target is a new one by the way to the nearest find after 50, 100 and 200 "
     "cells of the space-filling design on overhead tiles 0 to 23, then searches of tiles 0 to 27"
 )
+_ROOM = (
+    "by hand on ball and shape tasks 0 to 15, memory digits, looked at on overhead tiles 0 to 11; "
+    "the comparison is in docs/engine.md, What was tried"
+)
 _UNKNOWN = f"by hand; on which tasks is {NOT_RECORDED}"
 _RULE, _FIRST, _GOAL = "553b2a8", "845a865", "dff18f3"
 
@@ -61,6 +65,8 @@ CHOSEN = (
     Chosen("engram.policies.ranking:RATES", (0.3, 0.85), _FORAGING, _RULE),
     Chosen("engram.policies.ranking:Foraging.explore", 2.5, _FORAGING, _RULE),
     Chosen("engram.policies.emptdm:EmPtdmSettings.explore", 2.5, _FORAGING, _RULE),
+    Chosen("engram.policies.room:CUT_POWER", 2.0, _ROOM, "ff3c39f"),
+    Chosen("engram.policies.room:STRAY", 0.03, _ROOM, "ff3c39f"),
     Chosen("engram.policies.separate:REACH", 1.2, _SEPARATE, _GOAL),
     Chosen("engram.policies.separate:POWER", 1.5, _SEPARATE, _GOAL),
     Chosen("engram.policies.separate:CLEARLY", (1.5, 0.05), _SEPARATE, _GOAL),
