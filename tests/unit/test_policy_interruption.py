@@ -22,7 +22,7 @@ from engram.memory.layers import MAP
 from engram.memory.permanent import PermanentMemory
 from engram.memory.transient import AdaptPlan
 from engram.pacing import UpdateSchedule
-from engram.policies import POLICIES, PRESETS, Policy, copies, emptdm, emptdm_settings, outlines
+from engram.policies import POLICIES, PRESETS, Policy, emptdm, emptdm_settings, outlines, templates
 from engram.policies.imagination import DrawPlan
 from engram.scores import NAMES
 from engram.testing import tiny_memory
@@ -128,7 +128,7 @@ def check_interruptions(build: Callable[[], Policy], task: Task, sizes: list[int
 @pytest.fixture(autouse=True)
 def _early_dreams(monkeypatch: pytest.MonkeyPatch) -> None:
     """Searches of a few measurements dream too, and look for copies of their first finds."""
-    monkeypatch.setattr(copies, "LEAST_FINDS", 1)
+    monkeypatch.setattr(templates, "LEAST_FINDS", 1)
     monkeypatch.setattr(emptdm_settings, "FIRST_DREAM", 2)
     monkeypatch.setattr(emptdm, "DREAMS", 2)
     monkeypatch.setattr(outlines, "LEAST_FINDS", 1)
