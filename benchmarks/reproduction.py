@@ -75,7 +75,7 @@ def take_rows(wanted: str) -> None:
 def _combined(part: Part, place: str, names: list[str]) -> dict[str, Any]:
     """The results of a part by those of others."""
     files = [_results(name) for name in names]
-    rows: dict[tuple[str, int], Row] = {}
+    rows: dict[tuple[str, int, int], Row] = {}
     for name, found in zip(names, files, strict=True):
         same = {"suite": part.suite, "settings": dict(part.settings), "seeds": part.seeds}
         if any(found["options"][key] != value for key, value in same.items()):
@@ -84,8 +84,9 @@ def _combined(part: Part, place: str, names: list[str]) -> dict[str, Any]:
             rows = {key: row for key, row in rows.items() if key[0] != policy}
             for row in own:
                 commit = row.get("commit", found["commit"])
-                rows[policy, row["task"]] = {**row, "policy": policy, "commit": commit}
-    searched = [{task for name, task in rows if name == policy} for policy in part.policies]
+                key = policy, row["task"], row["seed"]
+                rows[key] = {**row, "policy": policy, "commit": commit}
+    searched = [{task for name, task, _ in rows if name == policy} for policy in part.policies]
     tasks = sorted(set.intersection(*searched))
     if not tasks:
         raise SystemExit(f"{names} have no task that every policy of {place} has searched")
@@ -101,7 +102,8 @@ def _combined(part: Part, place: str, names: list[str]) -> dict[str, Any]:
         "tasks": [tasks[0], tasks[-1] + 1],
     }
     seen = {k: v for found in files for k, v in (found.get("seen") or {}).items() if k in used}
-    kept = [rows[policy, task] for task in tasks for policy in part.policies]
+    order = ((p, task, seed) for task in tasks for p in part.policies for seed in range(part.seeds))
+    kept = [rows[key] for key in order]
     return {**files[-1], "rows": kept, "options": options, "seen": seen}
 
 

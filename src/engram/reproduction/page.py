@@ -179,7 +179,8 @@ def _setting(name: str, part: dict[str, Any]) -> str:
         return setting
     made = ", ".join(f"`{commit[:7]}`" for commit in taken["commits"])
     files = " and ".join(f"`{name}`" for name in taken["from"])
-    return f"{setting} (rows of {files}, searched at {made})"
+    source = f"rows of {files}, " if files else ""
+    return f"{setting} ({source}searched at {made})"
 
 
 def _seen(digest: dict[str, Any]) -> list[str]:
