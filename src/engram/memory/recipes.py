@@ -19,6 +19,7 @@ from engram.memory.consolidation import dream
 from engram.memory.denoiser import NetworkDenoiser
 from engram.memory.layers import LayerSet
 from engram.memory.permanent import PermanentMemory, fresh_network, grown_network
+from engram.memory.scenes import WORLDS
 from engram.memory.sources import (
     ArraySource,
     SceneSource,
@@ -38,7 +39,6 @@ Progress = Callable[[int, float, float], None]
 MOST_SAMPLES, MOST_STEPS = 10_000, 10_000
 """Samples of one sheet, and denoising steps of each."""
 
-SCENES = "scenes"
 SEES = ("pixels", "photo", "map")
 """What a memory is trained to imagine: pixels, or cells of photographs or of maps."""
 PLANNED = (
@@ -59,7 +59,7 @@ def source_from(
     collage: float = 0.0,
     key: str | None = None,
 ) -> Source:
-    """Training images from ``scenes``, a folder of images, an ``.npz`` or an idx file.
+    """Training images from ``scenes`` or ``repeats``, a folder, an ``.npz`` or an idx file.
 
     size     : (H, W); folders are cropped and resized to it, arrays padded with zeros
         (default: 32x32 for scenes and folders, their own size for arrays)
@@ -75,13 +75,15 @@ def source_from(
     for option, value in (("affine", affine), ("collage", collage)):
         if not 0 <= value <= 1:
             raise InputError(f"{option}={value}: give a number between 0 and 1")
-    if str(origin) == SCENES:
+    if str(origin) in WORLDS:
         if channels == 3:
-            raise InputError("channels=3: scenes have 1 channel")
-        return SceneSource(*(size or DEFAULT_SIZE))
+            raise InputError(f"channels=3: {origin} have 1 channel")
+        return SceneSource(*(size or DEFAULT_SIZE), str(origin))
     path = Path(origin)
     if not path.exists():
-        raise InputError(f"no training data at {path}; give a folder, a file or {SCENES!r}")
+        raise InputError(
+            f"no training data at {path}; give a folder, a file, or one of {', '.join(WORLDS)}"
+        )
     images: Images
     if path.is_dir():
         images = load_folder(path, size or DEFAULT_SIZE, channels or 1)

@@ -12,6 +12,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from engram.memory.repeats import repeated_figures
+
 Array = NDArray[np.float32]
 Family = Callable[[np.random.Generator, int, int], Array]
 
@@ -228,9 +230,25 @@ FAMILIES: dict[str, tuple[Family, float]] = {
 }
 """Family name -> (generator, share of the scenes)."""
 
+REPEATS: dict[str, tuple[Family, float]] = {
+    "repeated_figures": (repeated_figures, 0.62),
+    "thresholded_field": (thresholded_field, 0.12),
+    "smooth_field": (smooth_field, 0.05),
+    "strokes": (strokes, 0.07),
+    "front": (front, 0.04),
+    "point_clusters": (point_clusters, 0.05),
+    "plumes": (plumes, 0.05),
+}
+"""The same of scenes in which figures repeat; there are no discs among them."""
 
-def scene(rng: np.random.Generator, h: int, w: int) -> Array:
-    """One scene (h, w) in [0, 1] from a random family."""
-    families = [family for family, _ in FAMILIES.values()]
-    shares = [share for _, share in FAMILIES.values()]
+WORLDS = {"scenes": FAMILIES, "repeats": REPEATS}
+"""Families of scenes by the name under which a memory is trained on them."""
+
+
+def scene(
+    rng: np.random.Generator, h: int, w: int, world: dict[str, tuple[Family, float]] = FAMILIES
+) -> Array:
+    """One scene (h, w) in [0, 1] from a random family of a world."""
+    families = [family for family, _ in world.values()]
+    shares = [share for _, share in world.values()]
     return families[int(rng.choice(len(families), p=shares))](rng, h, w)

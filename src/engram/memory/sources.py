@@ -140,13 +140,16 @@ class ArraySource:
 
 
 class SceneSource:
-    """Procedural scenes, new ones at every draw."""
+    """Procedural scenes of a world (``scenes.WORLDS``), new ones at every draw."""
 
     layers: LayerSet = LayerSet()
 
-    def __init__(self, height: int, width: int) -> None:
+    def __init__(self, height: int, width: int, world: str = "scenes") -> None:
         self.height, self.width = height, width
+        self.families = scenes.WORLDS[world]
         self.description = "procedural scenes of engram.memory.scenes"
+        if world != "scenes":
+            self.description += f": {', '.join(self.families)}"
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -164,7 +167,8 @@ class SceneSource:
             return torch.empty(0, *self.shape)
         seed = int(torch.randint(0, 2**62, (1,), generator=generator))
         rng = np.random.default_rng([seed, int(held_out)])
-        batch = np.stack([scenes.scene(rng, self.height, self.width) for _ in range(count)])
+        size = (self.height, self.width)
+        batch = np.stack([scenes.scene(rng, *size, self.families) for _ in range(count)])
         return torch.from_numpy(batch)[:, None] * 2 - 1
 
 
