@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from engram.errors import InputError
@@ -202,13 +202,55 @@ EXPERIMENTS: dict[str, Experiment] = {
 }
 
 
-def chosen(only: str | None) -> list[Experiment]:
-    """The experiments named, separated by commas, in the order of this module."""
+def source_of(experiment: Experiment) -> Experiment:
+    """The experiment whose parts are run for this one: itself, or the one it reads."""
+    return EXPERIMENTS[experiment.reads] if experiment.reads else experiment
+
+
+def chosen(only: str | None, *, quick: bool = False) -> list[Experiment]:
+    """The experiments named, separated by commas, in the order of this module.
+
+    ``EXPERIMENT:PART`` stands for one part of an experiment, which then has no others.
+    """
     if only is None:
         return list(EXPERIMENTS.values())
-    names = [name.strip() for name in only.split(",")]
-    for name in names:
+    whole: set[str] = set()
+    parts: dict[str, set[str]] = {}
+    for wanted in only.split(","):
+        name, colon, part = (word.strip() for word in wanted.partition(":"))
         if name not in EXPERIMENTS:
             raise InputError(f"unknown experiment {name!r}; choose among {', '.join(EXPERIMENTS)}")
-    wanted = {*names, *(EXPERIMENTS[name].reads for name in names)}
-    return [e for e in EXPERIMENTS.values() if e.name in wanted]
+        if colon:
+            _check_part(EXPERIMENTS[name], part, quick=quick)
+            parts.setdefault(name, set()).add(part)
+        else:
+            whole |= {name, source_of(EXPERIMENTS[name]).name}
+    return [
+        e if e.name in whole else _only_parts(e, parts[e.name])
+        for e in EXPERIMENTS.values()
+        if e.name in whole or e.name in parts
+    ]
+
+
+def _check_part(experiment: Experiment, part: str, *, quick: bool) -> None:
+    name = experiment.name
+    if experiment.reads:
+        raise InputError(
+            f"{name}:{part}: {name} has no parts of its own, it reads the results of "
+            f"{experiment.reads}; give {name} alone"
+        )
+    known = [one.name for one in experiment.parts_of(quick=quick)]
+    if part not in known:
+        there = ", ".join(f"{name}:{one}" if one else f"{name}: (without a name)" for one in known)
+        raise InputError(
+            f"unknown part {part!r} of {name}{' with --quick' if quick else ''}; choose among "
+            f"{there}, or give {name} for all"
+        )
+
+
+def _only_parts(experiment: Experiment, names: Collection[str]) -> Experiment:
+    parts, quick = (
+        tuple(part for part in there if part.name in names)
+        for there in (experiment.parts, experiment.quick)
+    )
+    return replace(experiment, parts=parts, quick=quick)

@@ -30,7 +30,10 @@ def paper(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A few tasks each: minutes.")] = False,
     only: Annotated[
-        str | None, typer.Option(help="Names of experiments, separated by commas.")
+        str | None,
+        typer.Option(
+            help="Names of experiments, or EXPERIMENT:PART for one part, separated by commas."
+        ),
     ] = None,
     tasks: Annotated[
         int | None, typer.Option(help="At most so many tasks for each experiment.")
@@ -56,7 +59,7 @@ def paper(
     from engram.reproduction.jobs import prepare
     from engram.reproduction.run import check_kind, mark_kind, write_report
 
-    experiments, version = chosen(only), commit()
+    experiments, version = chosen(only, quick=quick), commit()
     folder = common.check_folder(out)
     runner = make_executor(executor, workers, address)
     set_threads(1)

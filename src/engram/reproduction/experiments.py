@@ -82,6 +82,10 @@ class Experiment:
     reads: str = ""
     bear: str = ""
 
+    def parts_of(self, *, quick: bool) -> tuple[Part, ...]:
+        """What is run: a few tasks of some parts, or everything."""
+        return self.quick if quick else self.parts
+
     def reported(self, part: str) -> Published | None:
         """The paper's figures that stand beside those of a part."""
         return self.beside.get(part, self.published)

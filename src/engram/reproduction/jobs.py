@@ -76,7 +76,7 @@ def prepare(
         raise InputError(f"tasks={tasks}: give at least 1")
     jobs, left_out = [], []
     for experiment in experiments:
-        for part in experiment.quick if quick else experiment.parts:
+        for part in experiment.parts_of(quick=quick):
             found, missing = _find(part.data, data_root)
             folder = folder_of(out, experiment, part.name)
             if missing:

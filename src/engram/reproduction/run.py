@@ -15,7 +15,7 @@ from engram.bench.runner import RESULTS, Executor, read_results, run_bench
 from engram.bench.tables import csv_text, latex, markdown
 from engram.bench.units import Row
 from engram.errors import InputError
-from engram.reproduction.catalogue import EXPERIMENTS
+from engram.reproduction.catalogue import EXPERIMENTS, source_of
 from engram.reproduction.digest import digest
 from engram.reproduction.experiments import Experiment
 from engram.reproduction.figures import figures_of
@@ -127,9 +127,9 @@ def write_report(
 
 def _results(out: Path, experiment: Experiment, quick: bool) -> dict[str, dict[str, Any]]:
     """Results of the parts that were run; those of the other kind of run are passed over."""
-    source = EXPERIMENTS[experiment.reads] if experiment.reads else experiment
+    source = source_of(experiment)
     found = {}
-    for part in source.quick if quick else source.parts:
+    for part in source.parts_of(quick=quick):
         folder = folder_of(out, source, part.name)
         if (folder / RESULTS).exists():
             results = read_results(folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,55 @@ def test_choosing_experiments() -> None:
     assert [e.name for e in chosen("reconstruction")] == ["balls-digits", "reconstruction"]
     with pytest.raises(InputError, match="unknown experiment 'ball'"):
         chosen("ball")
+
+
+def test_choosing_parts_of_experiments(tmp_path: Path) -> None:
+    def titles(only: str, *, quick: bool = False) -> list[str]:
+        wanted = chosen(only, quick=quick)
+        jobs, left_out = prepare(wanted, tmp_path, data_root=None, quick=quick, tasks=1)
+        return [part.title for part in (*jobs, *left_out)]
+
+    assert titles("transient:balls , schedule") == [
+        "schedule budget-200",
+        "schedule budget-250",
+        "transient balls",
+    ]
+    assert titles("objects:7-balls,objects:5-balls") == ["objects 5-balls", "objects 7-balls"]
+    assert titles("schedule,schedule:budget-250") == titles("schedule")
+    assert titles("objects:10-balls", quick=True) == ["objects 10-balls"]
+    assert titles("balls-digits:") == ["balls-digits"]  # the name of its part is empty
+    assert [e.name for e in chosen("reconstruction,balls-digits:")] == [
+        "balls-digits",
+        "reconstruction",
+    ]
+    (alone,) = chosen("trials:species")
+    assert [part.name for part in alone.parts] == ["species"]
+    assert not alone.quick
+
+
+@pytest.mark.parametrize(
+    ("only", "quick", "message"),
+    [
+        (
+            "kappa:gp",
+            False,
+            "unknown part 'gp' of kappa; choose among kappa:diffatd, kappa:em-ptdm, or give kappa",
+        ),
+        (
+            "memory-update:overhead",
+            True,
+            "unknown part 'overhead' of memory-update with --quick; choose among "
+            "memory-update:balls, or",
+        ),
+        ("tumour:brain", False, "'brain' of tumour; choose among tumour: (without a name), or"),
+        ("kappa:", False, "unknown part '' of kappa"),
+        ("reconstruction:", False, "it reads the results of balls-digits; give reconstruction"),
+        ("ball:x", False, "unknown experiment 'ball'"),
+    ],
+)
+def test_parts_that_are_not_there_are_named(only: str, quick: bool, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        chosen(only, quick=quick)
 
 
 def test_what_lacks_data_is_named(tmp_path: Path) -> None:

@@ -119,6 +119,16 @@ def test_everything_is_written_and_nothing_run_twice(
     assert (tmp_path / "report.md").read_text() == text
 
 
+def test_a_part_is_run_alone_and_the_rest_later(tmp_path: Path, capfd: Captured) -> None:
+    assert _paper(tmp_path, "--quick", "--only", "toy:6-balls") == 2
+    assert "'6-balls' of toy with --quick; choose among toy:5-balls" in capfd.readouterr().err
+    assert _paper(tmp_path, "--only", "toy:6-balls") == 0
+    assert [*read_digests(tmp_path / "digests")["toy"]["parts"]] == ["6-balls"]
+    assert not (tmp_path / "toy" / "5-balls").exists()
+    assert _paper(tmp_path, "--only", "toy") == 0
+    assert [*read_digests(tmp_path / "digests")["toy"]["parts"]] == ["5-balls", "6-balls", "all"]
+
+
 def test_kinds_and_versions_are_not_mixed(
     tmp_path: Path, capfd: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
