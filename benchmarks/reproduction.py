@@ -3,7 +3,8 @@
     python benchmarks/reproduction.py [--take DIR ...] [--rows EXPERIMENT:PART=RESULTS[+...] ...]
 
 ``--take`` first takes the result files and figures of runs of ``engram bench paper --out DIR``;
-what is kept of experiments that were not run stays. ``--rows`` takes a part whose very searches are
+what is kept of experiments and of parts that were not run stays, but for the tasks of all parts
+taken together where these are of several runs. ``--rows`` takes a part whose very searches are
 in result files of ``engram bench run`` already: of those that are kept by name
 (``kappa:em-ptdm=balls-paper-fair``), of others by the folder of the run; of a policy that is in
 several of them those of the last, and only tasks that every policy has searched. The page says
@@ -16,6 +17,7 @@ from __future__ import annotations
 import argparse
 import shutil
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from engram._files import read_json
@@ -27,6 +29,7 @@ from engram.reproduction.catalogue import EXPERIMENTS
 from engram.reproduction.digest import digest
 from engram.reproduction.experiments import Experiment, Part
 from engram.reproduction.figures import figures_of
+from engram.reproduction.joined import joined, rows_again, shown_by
 from engram.reproduction.kept import differing
 from engram.reproduction.page import page
 from engram.reproduction.run import read_digests, write_digest
@@ -38,19 +41,43 @@ IMAGES = DOCS / "images" / "reproduction"
 
 
 def take(run: Path) -> None:
-    """Replace what is kept of the experiments of a run by its digests and figures."""
+    """Keep the digests and figures of a run."""
     fresh = read_digests(run / "digests")
     if not fresh:
         raise SystemExit(f"no result files in {run / 'digests'}; run engram bench paper first")
-    for folder in (KEPT, IMAGES):
-        folder.mkdir(parents=True, exist_ok=True)
-    for name, stale in links({**read_digests(KEPT), **fresh}).items():
-        if name in fresh:
-            shutil.copy(run / "digests" / f"{name}.json", KEPT)
-            for link in stale:
-                (DOCS / link).unlink()
-    for path in (run / "figures").glob("*.png"):
-        shutil.copy(path, IMAGES)
+    for name, digested in fresh.items():
+        keep(EXPERIMENTS[name], digested, run / "figures")
+
+
+def keep(one: Experiment, fresh: dict[str, Any], drawn: Path) -> None:
+    """Replace what is kept of the parts of an experiment that are ``fresh``, with their figures
+    (those in the folder ``drawn``); its other parts stay where nothing of it is quick."""
+    before = read_digests(KEPT).get(one.name)
+    made = joined(one, before, fresh)
+    staying = made["parts"].keys() - fresh["parts"].keys()
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    for path, part in _figures(IMAGES, one).items():
+        if part not in staying:
+            path.unlink()
+    for path, part in _figures(drawn, one).items():
+        if not part or part in fresh["parts"].keys() & made["parts"].keys():
+            shutil.copy(path, IMAGES)
+    write_digest(KEPT, made)
+    if staying:
+        again = {
+            name: {"rows": rows_again(part), "options": part["options"]}
+            for name, part in made["parts"].items()
+            if part.get("rows")
+        }
+        figures_of(one, again, IMAGES, side_by_side=True)
+        for name in sorted({*before["parts"], *fresh["parts"]} - made["parts"].keys()):
+            print(f"{one.name} {name}: no longer kept, its parts are of several runs now")
+
+
+def _figures(folder: Path, one: Experiment) -> dict[Path, str]:
+    """Figures of an experiment in a folder, and the parts they show."""
+    shown = {path: shown_by(path.stem) for path in sorted(folder.glob("*.png"))}
+    return {path: found[1] for path, found in shown.items() if found and found[0] == one.name}
 
 
 def take_rows(wanted: str) -> None:
@@ -86,8 +113,9 @@ def _combined(part: Part, place: str, names: list[str]) -> dict[str, Any]:
                 commit = row.get("commit", found["commit"])
                 key = policy, row["task"], row["seed"]
                 rows[key] = {**row, "policy": policy, "commit": commit}
-    searched = [{task for name, task, _ in rows if name == policy} for policy in part.policies]
-    tasks = sorted(set.intersection(*searched))
+    needed = [(policy, seed) for policy in part.policies for seed in range(part.seeds)]
+    searched = {task for _, task, _ in rows}
+    tasks = sorted(t for t in searched if all((p, t, seed) in rows for p, seed in needed))
     if not tasks:
         raise SystemExit(f"{names} have no task that every policy of {place} has searched")
     memories = {k: v for found in files for k, v in found["options"]["memories"].items()}
@@ -102,22 +130,18 @@ def _combined(part: Part, place: str, names: list[str]) -> dict[str, Any]:
         "tasks": [tasks[0], tasks[-1] + 1],
     }
     seen = {k: v for found in files for k, v in (found.get("seen") or {}).items() if k in used}
-    order = ((p, task, seed) for task in tasks for p in part.policies for seed in range(part.seeds))
-    kept = [rows[key] for key in order]
-    return {**files[-1], "rows": kept, "options": options, "seen": seen}
+    kept = [rows[policy, task, seed] for task in tasks for policy, seed in needed]
+    complete = tasks == list(range(*options["tasks"]))  # whatever else the runs were to search
+    return {**files[-1], "rows": kept, "options": options, "seen": seen, "complete": complete}
 
 
 def _make(one: Experiment, part: Part, results: dict[str, Any], source: dict[str, Any]) -> None:
     """The result file and the figures of an experiment by the results of one of its parts."""
     made = digest(one, {part.name: results}, quick=False)
     made["parts"][part.name]["taken"] = source
-    before = read_digests(KEPT).get(one.name)
-    if before is not None and not before["quick"] and set(before["parts"]) - set(made["parts"]):
-        made = {**before, "parts": {**before["parts"], **made["parts"]}}
-    order = [p.name for p in (EXPERIMENTS[one.reads] if one.reads else one).parts]
-    made["parts"] = dict(sorted(made["parts"].items(), key=lambda item: order.index(item[0])))
-    write_digest(KEPT, made)
-    figures_of(one, {part.name: results}, IMAGES)
+    with TemporaryDirectory() as drawn:
+        figures_of(one, {part.name: results}, Path(drawn))
+        keep(one, made, Path(drawn))
 
 
 def _results(name: str) -> dict[str, Any]:
@@ -151,14 +175,12 @@ def _alike(one: PolicyChoice, other: PolicyChoice) -> bool:
     return same and (not one.needs_memory or one.prior == other.prior)
 
 
-def links(digests: dict[str, dict[str, object]]) -> dict[str, list[str]]:
-    """Figures by experiment: a file belongs to the longest name it starts with."""
-    found: dict[str, list[str]] = {name: [] for name in digests}
-    for path in sorted(IMAGES.glob("*.png")):
-        owners = [n for n in digests if path.stem == n or path.stem.startswith(f"{n}-")]
-        if owners:
-            found[max(owners, key=len)].append(path.relative_to(DOCS).as_posix())
-    return found
+def links(digests: dict[str, dict[str, Any]]) -> dict[str, list[str]]:
+    """Figures by experiment."""
+    return {
+        name: [path.relative_to(DOCS).as_posix() for path in _figures(IMAGES, EXPERIMENTS[name])]
+        for name in digests
+    }
 
 
 def main() -> None:

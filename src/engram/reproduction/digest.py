@@ -83,6 +83,7 @@ def _part(
             out[view] = more(experiment, rows, at)
     small: Results = rounded(out)
     if found is not None:  # the rows of all parts together are theirs
+        small["complete"] = found["complete"]
         small["rows"] = kept_rows(rows)
     return small
 

@@ -31,9 +31,12 @@ PANELS = {
 }
 
 
-def figures_of(experiment: Experiment, results: Results, folder: Path) -> list[Path]:
-    """Draw every figure of an experiment into a folder."""
-    drawn = dict.fromkeys(VIEWS[view] for view in experiment.views if view in VIEWS)
+def figures_of(
+    experiment: Experiment, results: Results, folder: Path, *, side_by_side: bool = False
+) -> list[Path]:
+    """Draw the figures of an experiment into a folder: all, or those of all parts side by side."""
+    views = [v for v in experiment.views if v in (SIDE_BY_SIDE if side_by_side else VIEWS)]
+    drawn = dict.fromkeys(VIEWS[view] for view in views)
     return [path for draw in drawn for path in draw(experiment, results, folder)]
 
 
@@ -240,3 +243,6 @@ VIEWS: dict[str, Callable[[Experiment, Results, Path], list[Path]]] = {
     "distances": _distances,
     "positions": _positions,
 }
+
+SIDE_BY_SIDE = ("objects", "cost")
+"""Views whose one figure shows all parts."""

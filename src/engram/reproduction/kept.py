@@ -13,11 +13,12 @@ SLACK = 2e-4
 """Result files and rows are rounded: as far apart the same figure may be."""
 
 _PER_BUDGET = ("sr", "random", "objects")
-_PER_ROW = {
+PER_ROW = {
     "evidence": "evidence_mean",
     "seconds": "seconds_per_observation",
     "evaluations": "network_evaluations_per_observation",
 }
+"""Names that rows have here, and in results."""
 
 
 def kept_rows(rows: Sequence[Row]) -> list[Row]:
@@ -32,7 +33,7 @@ def kept_rows(rows: Sequence[Row]) -> list[Row]:
             **{
                 name: {b: round(value, 6) for b, value in row[name].items()} for name in _PER_BUDGET
             },
-            **{short: _rounded(row.get(name)) for short, name in _PER_ROW.items()},
+            **{short: _rounded(row.get(name)) for short, name in PER_ROW.items()},
         }
         for row in rows
     ]

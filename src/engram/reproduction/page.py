@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from engram.bench.seen import seen_lines
@@ -11,6 +11,7 @@ from engram.metrics import gap_closed
 from engram.reproduction.catalogue import EXPERIMENTS
 from engram.reproduction.experiments import Experiment
 from engram.reproduction.jobs import LeftOut
+from engram.reproduction.joined import commits_of
 from engram.reproduction.presets import preset_of
 from engram.reproduction.tables import tables_of
 from engram.reproduction.verdicts import (
@@ -67,19 +68,17 @@ def _missing(left_out: Sequence[LeftOut]) -> list[str]:
 
 
 def _origin(digests: Mapping[str, dict[str, Any]]) -> str:
-    """Which code and machine; experiments of other commits are named."""
-    commits: dict[str, list[str]] = {}
-    for name, digest in digests.items():
-        commits.setdefault(digest["commit"], []).append(name)
+    """Which code and machine; where there are several, what is of which."""
+    commits = _grouped(digests, commits_of)
     lines = [
         f"Commit `{made_by}`" + (f": {', '.join(names)}." if len(commits) > 1 else ".")
         for made_by, names in commits.items()
     ]
-    machine = next(iter(digests.values()))["machine"]
-    lines.append(
-        f"{machine['cores']} cores ({machine['processor']}), {machine['memory_gb']} GB, "
-        f"Python {machine['python']}, torch {machine['torch']}."
-    )
+    machines = _grouped(digests, _machines)
+    lines += [
+        text + (f": {', '.join(names)}." if len(machines) > 1 else ".")
+        for text, names in machines.items()
+    ]
     quick = [name for name, digest in digests.items() if digest["quick"]]
     if quick:
         which = "" if len(quick) == len(digests) else f" of {', '.join(quick)}"
@@ -98,6 +97,36 @@ def _origin(digests: Mapping[str, dict[str, Any]]) -> str:
     if unfinished:
         lines.append(f"**Unfinished: {', '.join(unfinished)}.**")
     return "\n".join(lines)
+
+
+def _machines(digest: dict[str, Any], name: str) -> list[str]:
+    """What ran a part; nothing of rows taken from result files, which may be of several."""
+    part = digest["parts"][name]
+    if "taken" in part:
+        return []
+    machine = part.get("machine", digest["machine"])
+    return [
+        f"{machine['cores']} cores ({machine['processor']}), {machine['memory_gb']} GB, "
+        f"Python {machine['python']}, torch {machine['torch']}"
+    ]
+
+
+def _grouped(
+    digests: Mapping[str, dict[str, Any]],
+    values_of: Callable[[dict[str, Any], str], Sequence[str]],
+) -> dict[str, list[str]]:
+    """Value -> the experiments that have it, or the parts where those of an experiment differ."""
+    found: dict[str, list[str]] = {}
+    for name, digest in digests.items():
+        run = [part for part, kept in digest["parts"].items() if kept["options"]]
+        values = {part: values_of(digest, part) for part in run}
+        differ = len({tuple(own) for own in values.values()}) > 1
+        for part, own in values.items():
+            label = " ".join(filter(None, (name, part if differ else "")))
+            label += " (in part)" if len(own) > 1 else ""
+            for value in own:
+                found[value] = list(dict.fromkeys([*found.get(value, ()), label]))
+    return found
 
 
 def overview(digests: Mapping[str, dict[str, Any]]) -> Table:
