@@ -35,6 +35,7 @@ from engram.observation import Observation, Observations
 from engram.pacing import alpha
 from engram.policies.base import Answer, Policy, View, log_likelihood
 from engram.policies.base_rate import BaseRate
+from engram.policies.context import check_fits
 from engram.policies.copies import Copied, CopyForecaster
 from engram.policies.dreaming import DREAMS, DreamingForecaster, dreamable
 from engram.policies.emptdm_settings import EmPtdmSettings
@@ -118,9 +119,10 @@ class EmPtdm(Policy):
         self.imagination = Imagination(grid, settings.draws, seed, self.budget)
         updates = frozenset(settings.schedule.times(budget) if settings.h else ())
         period = 1 if settings.dreams else settings.period
-        views = (settings.views, period, settings.window_views, settings.wide)
+        views = (settings.views, period, settings.context, settings.window_views, settings.wide)
         plan = Remembering(settings.h, settings.strength, updates, *views)
         self.local = by_windows(grid, memory, settings, layers)
+        check_fits(settings.context, grid, self.local)
         self.process: ProcessForecaster | LocalProcess
         self.look_ahead: Ranker[Any]
         self.known = LayerForecaster(grid, layers, judged=settings.judged) if layers else None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from engram.errors import InputError
 from engram.pacing import UpdateSchedule
+from engram.policies.context import WHOLE, checked_context
 from engram.policies.dreaming import FIRST_DREAM, Dreaming
 from engram.policies.dreams import DreamPlan
 from engram.policies.imagination import DrawPlan
@@ -30,6 +31,9 @@ class EmPtdmSettings:
     period   : every how many measurements all 8 are computed, what has learnt their average (or
         with ``views=8`` the quarter turns) after each; 0 = every 8th where the average is learnt,
         otherwise always (``policies.views``)
+    context  : cells a side of the neighbourhood whose measurements alone the memory is told when it
+        says what a cell is (``policies.context``), 0 = those of the whole area; particles, which
+        explain, are told all
     goal     : ``cells`` with target, or separate targets (``objects``), which has a rule of its own
         (``separate``);  extent : of a target in cells, 0 = learnt from the finds
     rule     : how cells are ranked, ``foraging``, ``probability`` or ``paper`` (``ranking``)
@@ -59,6 +63,7 @@ class EmPtdmSettings:
     base_rate: bool = False
     views: int = LEARNT
     period: int = 0
+    context: int = WHOLE
     goal: str = "cells"
     extent: float = 0.0
     rule: str = "foraging"
@@ -91,6 +96,16 @@ class EmPtdmSettings:
         for name, least in (("every", 1), ("period", 0)):
             if getattr(self, name) < least:
                 raise InputError(f"{name}={getattr(self, name)}: give at least {least}")
+        if checked_context(self.context) and self.dreams:
+            raise InputError(
+                f"context={self.context}: dreams are made of what was found in the whole area; "
+                "give dreams=0 as well, or leave context out"
+            )
+        if self.context and self.rule == "paper":
+            raise InputError(
+                f"context={self.context}: rule=paper ranks by particles, which are told of the "
+                "whole area; choose another rule, or leave context out"
+            )
         checked_rule(self.rule)
         checked_extent(self.extent)
         if checked_goal(self.goal) == "objects" and self.rule != "foraging":

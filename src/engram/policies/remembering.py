@@ -23,6 +23,7 @@ from engram.grid import Grid
 from engram.memory.denoiser import CountedDenoiser, Denoiser, Memory
 from engram.memory.transient import ShiftedDenoiser
 from engram.observation import Observation, Observations
+from engram.policies.context import WHOLE, NearbyMean
 from engram.policies.forecast import Array, Belief
 from engram.policies.hyperprior import hyperprior_for
 from engram.policies.imagination import Imagination
@@ -64,6 +65,7 @@ class Remembering:
     updates : numbers of measurements after which it learns
     views, period : symmetries averaged in the mean, and every how many measurements all of them
         are computed (``views``)
+    context : cells a side of the neighbourhood that counts in the mean, 0 = all (``context``)
     window_views, wide : symmetries averaged in the windows of a large area, and whether these reach
         beyond the size of the memory (``local.windows``)
     """
@@ -73,6 +75,7 @@ class Remembering:
     updates: frozenset[int]
     views: int
     period: int
+    context: int = WHOLE
     window_views: int = LEARNT
     wide: bool = True
 
@@ -99,7 +102,10 @@ class MemoryForecaster:
         self.symmetric = None if learnt is None else CountedDenoiser(learnt)
         self.imagination, self.spatial, self.plan = imagination, spatial, plan
         self.layered = layered
-        self.posterior_mean = SymmetricMean(self.grid, plan.views, plan.period, self.symmetric)
+        whole = SymmetricMean(self.grid, plan.views, plan.period, self.symmetric)
+        self.posterior_mean: SymmetricMean | NearbyMean = (
+            NearbyMean(self.grid, plan.context, whole) if plan.context else whole
+        )
         layers = memory.card.layers
         self.reward = AffineReward(self.grid.channels, prior=presence_prior(layers))
         self.transient = OutcomeTransform(
