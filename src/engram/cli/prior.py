@@ -122,6 +122,13 @@ def train(
     start: Annotated[str | None, typer.Option(help="Memory to go on from.")] = None,
     widths: Annotated[str, typer.Option(help="Channels per resolution.")] = "48,96",
     patch: Annotated[int, typer.Option(help="Pixels folded into one position.")] = 2,
+    fine: Annotated[
+        str,
+        typer.Option(
+            help="Attention at the finest resolution too: to 'all' positions, or to those "
+            "'measured' (default: none)."
+        ),
+    ] = "",
     steps: Annotated[int, typer.Option(help="Optimiser steps.")] = 8000,
     batch: Annotated[int, typer.Option(help="Images a step.")] = 64,
     rate: Annotated[float, typer.Option(help="Learning rate.")] = 1e-3,
@@ -165,7 +172,7 @@ def train(
         write_sheet,
     )
     from engram.memory.training import TrainingPlan
-    from engram.memory.unet import UNetConfig
+    from engram.memory.unet import FINE, UNetConfig
 
     common.check_seed(seed)
     target = common.weights_target(name, out, overwrite)
@@ -177,6 +184,11 @@ def train(
         raise InputError(
             f"patch={shown(patch)}, samples={shown(samples)}: give at least 1, and at most 64 and "
             "10,000"
+        )
+    if fine not in FINE or (fine == "measured" and not conditioned):
+        raise InputError(
+            f"fine={shown(fine)}: give all, or measured where the memory takes measurements, or "
+            "leave it out"
         )
     if not 0 < rate < 1:
         raise InputError(f"rate={rate}: give a number between 0 and 1")
@@ -211,7 +223,7 @@ def train(
         focus=focus,
     )
     config = UNetConfig.for_image(
-        images.shape[0], conditioned=conditioned, patch=patch, widths=layers
+        images.shape[0], conditioned=conditioned, patch=patch, widths=layers, fine=fine
     )
     set_threads(threads)
     kept = f"progress is saved every {plan.checkpoint_every} steps in {checkpoint}"

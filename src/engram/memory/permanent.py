@@ -33,10 +33,11 @@ def grown_network(parent: UNet, config: UNetConfig, seed: int) -> UNet:
     """A network that begins with what ``parent`` knows; it may have more channels.
 
     The parent's channels become the last ones: a memory of one channel goes on as the
-    presence layer of a memory of cells, and the new channels start without influence.
+    presence layer of a memory of cells, and the new channels start without influence. So does
+    attention at the finest resolution, which it may have although the parent has none.
     """
     old, network = parent.config, fresh_network(config, seed)
-    same = replace(old, inputs=config.inputs, outputs=config.outputs) == config
+    same = replace(old, inputs=config.inputs, outputs=config.outputs, fine=config.fine) == config
     if not same or config.outputs < old.outputs or not (old.conditioned and config.conditioned):
         raise InputError(
             f"a network of {config.to_dict()} cannot start from one of {old.to_dict()}: both have "
@@ -54,7 +55,8 @@ def grown_network(parent: UNet, config: UNetConfig, seed: int) -> UNet:
         grown = torch.zeros_like(network.get_parameter(name))
         grown[outputs] = state[name]
         state[name] = grown
-    network.load_state_dict({**state, "stem.weight": stem})
+    fine = {k: v for k, v in network.state_dict().items() if k.startswith("fine.")}
+    network.load_state_dict({**fine, **state, "stem.weight": stem})
     return network
 
 

@@ -18,10 +18,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+FINE = ("", "all", "measured")
+"""What attention at the finest resolution looks at; empty: there is none."""
+
 
 @dataclass(frozen=True)
 class UNetConfig:
-    """Sizes of a U-Net; ``inputs`` channels in, ``outputs`` channels out."""
+    """Sizes of a U-Net; ``inputs`` channels in, ``outputs`` channels out.
+
+    fine : attention at the finest resolution too, where shapes are decided: to ``all`` positions,
+        or to those where something was ``measured``; empty = none
+    """
 
     inputs: int
     outputs: int
@@ -31,6 +38,13 @@ class UNetConfig:
     blocks: int = 2
     time_features: int = 32
     attention: bool = True
+    fine: str = ""
+
+    def __post_init__(self) -> None:
+        if self.fine not in FINE:
+            raise ValueError(f"fine={self.fine!r}: choose one of {', '.join(FINE[1:])}, or nothing")
+        if self.fine == "measured" and not self.conditioned:
+            raise ValueError("fine='measured': the network is told nothing that was measured")
 
     @property
     def multiple(self) -> int:
@@ -38,7 +52,10 @@ class UNetConfig:
         return int(self.patch * 2 ** (len(self.widths) - 1))
 
     def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "widths": list(self.widths)}
+        plain = {**asdict(self), "widths": list(self.widths)}
+        if not self.fine:
+            del plain["fine"]
+        return plain
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> UNetConfig:
@@ -56,11 +73,17 @@ class UNetConfig:
 
     @classmethod
     def for_image(
-        cls, channels: int, *, conditioned: bool, patch: int = 2, widths: Sequence[int] = (64, 128)
+        cls,
+        channels: int,
+        *,
+        conditioned: bool,
+        patch: int = 2,
+        widths: Sequence[int] = (64, 128),
+        fine: str = "",
     ) -> UNetConfig:
         """Inputs are x_t, and for a conditioned network the measured values and the mask."""
         inputs = 2 * channels + 1 if conditioned else channels
-        return cls(inputs, channels, conditioned, patch, tuple(widths))
+        return cls(inputs, channels, conditioned, patch, tuple(widths), fine=fine)
 
 
 def _zero(layer: nn.Module) -> None:
@@ -144,12 +167,17 @@ class Attention(nn.Module):
         self.out = nn.Linear(channels, channels)
         _zero(self.out)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, seen: Tensor | None = None) -> Tensor:
+        """``seen`` (B, h, w): positions that are looked at, and each at itself; None = all."""
         b, c, h, w = x.shape
         tokens = self.norm(x).permute(0, 2, 3, 1).reshape(b, h * w, c)
         qkv = self.qkv(tokens).reshape(b, h * w, 3, self.heads, c // self.heads)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)
-        y = F.scaled_dot_product_attention(q, k, v)
+        looked = None
+        if seen is not None:
+            itself = torch.eye(h * w, dtype=torch.bool, device=x.device)
+            looked = (seen.reshape(b, 1, 1, h * w) | itself).expand(b, 1, h * w, h * w)
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=looked)
         change: Tensor = self.out(y.transpose(1, 2).reshape(b, h * w, c))
         return x + change.reshape(b, h, w, c).permute(0, 3, 1, 2)
 
@@ -186,6 +214,7 @@ class UNet(nn.Module):
         self.grow = nn.ModuleList(PixelLinear(b, 4 * a) for a, b in reversed(pairs))
         self.merge = nn.ModuleList(PixelLinear(2 * a, a) for a, _ in reversed(pairs))
         self.up = nn.ModuleList(Stage(w, config.blocks, time_width) for w in reversed(widths[1:-1]))
+        self.fine = Attention(widths[0]) if config.fine else None
         self.tail = Tail(config)
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
@@ -201,7 +230,7 @@ class UNet(nn.Module):
         pad_h, pad_w = -height % m, -width % m
         if pad_h or pad_w:
             x = F.pad(x, (0, pad_w, 0, pad_h))
-        emb = self.time(t)
+        emb, told = self.time(t), x[:, -1:]  # the mask, where the network is told measurements
         x = self.stem(_channels_last(F.pixel_unshuffle(x, self.config.patch)))
         skips = []
         for stage, shrink in zip(self.down, self.shrink, strict=True):
@@ -214,6 +243,9 @@ class UNet(nn.Module):
             x = merge(torch.cat([x, skips.pop()], dim=1))
             if level < len(self.up):
                 x = self.up[level](x, emb)
+        if self.fine is not None:
+            measured = self.config.fine == "measured"
+            x = self.fine(x, F.max_pool2d(told, self.config.patch)[:, 0] > 0 if measured else None)
         return x, emb
 
 

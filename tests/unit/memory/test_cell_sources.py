@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -71,6 +73,18 @@ def test_a_grown_network_knows_what_its_parent_knew() -> None:
     after = NetworkDenoiser(child).velocity(x, t, Known(values, weight))
     assert torch.allclose(after[:, 2:], before, atol=1e-5)
     assert not after[:, :2].any()
+
+
+def test_fine_attention_begins_without_influence() -> None:
+    parent = fresh_network(config(1), 1)
+    for parameter in parent.parameters():
+        torch.nn.init.normal_(parameter, std=0.2, generator=generator())
+    child = grown_network(parent, replace(config(1), fine="all"), 5)
+    x = torch.randn(2, 3, 8, 8, generator=generator())
+    t = torch.tensor([0.3, 1.0])
+    assert child.fine is not None
+    assert child.fine.qkv.weight.any()
+    assert torch.allclose(child(x, t), parent(x, t), atol=1e-5)
 
 
 def test_only_the_same_kind_of_network_can_be_grown() -> None:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from engram.memory.permanent import fresh_network
-from engram.memory.unet import UNet, UNetConfig
+from engram.memory.unet import Attention, UNet, UNetConfig
 
 SMALL = UNetConfig(3, 1, conditioned=True, widths=(8, 16), blocks=1, time_features=8)
 
@@ -32,6 +32,8 @@ def test_any_size_goes_in_and_comes_out(size: tuple[int, int]) -> None:
         UNetConfig(1, 1, patch=1, widths=(4,), blocks=1, time_features=4, attention=False),
         UNetConfig(3, 3, patch=2, widths=(8,), blocks=2),
         UNetConfig(7, 3, True, patch=4, widths=(8, 8, 12), blocks=1),
+        UNetConfig(3, 1, True, widths=(8, 16), blocks=1, fine="all"),
+        UNetConfig(3, 1, True, widths=(8, 16), blocks=1, fine="measured"),
     ],
 )
 def test_channels_and_depths(config: UNetConfig) -> None:
@@ -80,3 +82,43 @@ def test_gradients_reach_every_weight() -> None:
     network = awake(SMALL).requires_grad_(True)
     network(torch.randn(2, 3, 16, 16), torch.rand(2)).square().sum().backward()
     assert all(p.grad is not None and p.grad.any() for p in network.parameters())
+
+
+def test_attention_to_what_was_measured_takes_nothing_from_the_rest() -> None:
+    torch.manual_seed(0)
+    attention = Attention(8).requires_grad_(False)
+    torch.nn.init.normal_(attention.out.weight)
+    x, seen = torch.randn(2, 8, 3, 4), torch.zeros(2, 3, 4, dtype=torch.bool)
+    seen[0, 1, 2] = True  # nothing was measured in the second area
+    said = attention(x, seen)
+    assert said.isfinite().all()
+    for row, col, heard in ((1, 2, True), (2, 0, False)):
+        y = x.clone()
+        y[:, 0, row, col] += 2.0
+        change = (attention(y, seen) - said).abs().amax(dim=1)
+        change[:, row, col] = 0.0  # each position looks at itself
+        assert bool((change[0] > 1e-4).any()) == heard
+        assert not change[1].any()
+
+
+def test_fine_attention_looks_where_the_mask_says_and_tells_across_the_area() -> None:
+    config = UNetConfig(
+        3, 1, True, widths=(8,), blocks=1, time_features=4, attention=False, fine="measured"
+    )
+    network, x = awake(config), torch.randn(1, 3, 32, 32)
+    x[:, -1] = 0.0
+    for measured in (False, True):
+        x[:, -1, 30, 30] = float(measured)
+        y = x.clone()
+        y[:, 1, 30, 30] += 3.0
+        t = torch.ones(1)
+        change = float((network(y, t) - network(x, t))[..., :4, :4].abs().max())
+        assert (change > 1e-6) == measured
+
+
+def test_a_network_without_fine_attention_is_written_as_before() -> None:
+    assert "fine" not in SMALL.to_dict()
+    with pytest.raises(ValueError, match="choose one of all, measured"):
+        UNetConfig.from_dict({**SMALL.to_dict(), "fine": "some"})
+    with pytest.raises(ValueError, match="told nothing"):
+        UNetConfig(1, 1, fine="measured")

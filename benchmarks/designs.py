@@ -1,0 +1,212 @@
+"""Which network copies a shape it has seen once? Designs at equal training time.
+
+    python benchmarks/designs.py [--start digits] [--minutes 12] [--designs none,all,measured]
+                                 [--folder DIR] [--out FILE.json]
+
+Every design goes on from the same memory (``memory.permanent.grown_network``) on scenes in which
+figures repeat (``memory.repeats``: no discs, no kind of the suite shapes), for as many steps as the
+minutes of one core give it; ``none`` is the network as it is, ``all`` and ``measured`` have
+attention at the finest resolution too. ``start`` is the memory before any of it. Checkpoints stand
+in the folder, so the same command goes on where an earlier one was cut off.
+
+What is asked of each: areas with two figures that nobody has drawn before. The first is measured
+with all cells around it, the second by three finds and three blanks. Of the cells of the second and
+those next to it that were not measured, the mean log-likelihood in nats:
+
+* alone: nothing of the first is there or told;
+* another: the first is a different figure (the control);
+* copy: the first is the same figure, the same way round;
+* turned: the same, turned by quarters.
+
+The in-context gain is copy (or turned) minus alone, its control another minus alone: the very same
+cells are asked for, and the same of the second figure is told.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.ndimage import binary_dilation
+
+from engram._threads import set_threads
+from engram._writing import write_files
+from engram.bench.provenance import commit, machine
+from engram.bench.tables import interval, plus_minus
+from engram.memory.denoiser import Denoiser, Known, NetworkDenoiser
+from engram.memory.distilling import symmetric_mean
+from engram.memory.library import load_memory
+from engram.memory.permanent import grown_network
+from engram.memory.repeats import EIGHT, Way, drawn, figure
+from engram.memory.sources import SceneSource
+from engram.memory.training import Trainer, TrainingPlan
+
+Mask = NDArray[np.bool_]
+
+DESIGNS = {"none": "", "all": "all", "measured": "measured"}
+CASES = ("alone", "another", "copy", "turned")
+SIDE, AREAS, TOLD = 32, 96, 3
+"""Cells a side of the areas that are asked about, how many they are, and finds and blanks told."""
+TRIAL = 8
+"""Steps by which the time of a step is measured."""
+SURE = 1e-3
+"""No cell is held for surer than this."""
+
+
+class Question(NamedTuple):
+    """An area, where it was measured, and the cells that are asked for, each (SIDE, SIDE)."""
+
+    truth: Mask
+    measured: Mask
+    asked: Mask
+
+
+def _placed(copy: Mask, top: int, left: int) -> Mask:
+    out = np.zeros((SIDE, SIDE), bool)
+    out[top : top + copy.shape[0], left : left + copy.shape[1]] = copy
+    return out
+
+
+def _within(copy: Mask, rng: np.random.Generator, low: int, high: int) -> Mask:
+    """The figure somewhere in the columns low to high, one cell from the border or more."""
+    rows, cols = copy.shape
+    top = int(rng.integers(1, SIDE - rows))
+    left = int(rng.integers(low + 1, max(low + 2, high - cols)))
+    return _placed(copy, top, left)
+
+
+def questions(rng: np.random.Generator) -> dict[str, Question]:
+    """The same second figure with the four kinds of first ones."""
+    half, cells = SIDE // 2, float(rng.uniform(18, 45))
+    while True:
+        one, other = figure(rng), figure(rng)
+        turn = float(rng.integers(1, 4)) * np.pi / 2
+        ways = {"copy": (one, 0.0), "turned": (one, turn), "another": (other, 0.0)}
+        copies = {name: drawn(mask, Way(a, False, cells)) for name, (mask, a) in ways.items()}
+        if all(max(copy.shape) <= half - 3 for copy in copies.values()):
+            break
+    second = _within(copies["copy"], rng, half, SIDE)
+    around = binary_dilation(second, EIGHT) & ~second
+    told = np.zeros_like(second)
+    for part in (second, around):
+        told.ravel()[rng.permutation(np.flatnonzero(part))[:TOLD]] = True
+    asked = (second | around) & ~told
+    out = {"alone": Question(second, told, asked)}
+    for name, copy in copies.items():
+        first = _within(copy, rng, 0, half)
+        out[name] = Question(first | second, told | binary_dilation(first, EIGHT), asked)
+    return out
+
+
+def nats(denoiser: Denoiser, asked: list[Question]) -> list[float]:
+    """Mean log-likelihood of the cells asked for, one number an area, all eight views averaged."""
+    truth = torch.from_numpy(np.stack([q.truth for q in asked]))[:, None].float() * 2 - 1
+    mask = torch.from_numpy(np.stack([q.measured for q in asked]))[:, None].float()
+    mean = symmetric_mean(denoiser, Known(truth * mask, mask))
+    p = ((mean + 1) / 2).clamp(SURE, 1 - SURE)[:, 0].numpy()
+    hit = np.where(truth[:, 0].numpy() > 0, p, 1 - p)
+    return [float(np.log(one[q.asked]).mean()) for one, q in zip(hit, asked, strict=True)]
+
+
+def judged(denoiser: Denoiser) -> dict[str, list[float]]:
+    """Nats of every area by case; the same areas for every design."""
+    rng = np.random.default_rng(14)
+    areas = [questions(rng) for _ in range(AREAS)]
+    return {case: nats(denoiser, [one[case] for one in areas]) for case in CASES}
+
+
+def trained(design: str, args: argparse.Namespace) -> dict[str, Any]:
+    """The row of a design, once it is trained."""
+    start = load_memory(args.start)
+    if design == "start":
+        return {"design": design, "steps": 0, "seconds": 0.0, "nats": judged(start)}
+    config = replace(start.network.config, fine=DESIGNS[design])
+    note = args.folder / f"{design}.json"
+
+    def trainer(steps: int) -> Trainer:
+        network = grown_network(start.network, config, 0).requires_grad_(True)
+        return Trainer(network, SceneSource(SIDE, SIDE, "repeats"), plan(steps))
+
+    if not note.exists():
+        trial = trainer(TRIAL + 1)
+        trial.step()
+        began = time.process_time()
+        for _ in range(TRIAL):
+            trial.step()
+        a_step = (time.process_time() - began) / TRIAL
+        args.folder.mkdir(parents=True, exist_ok=True)
+        note.write_text(json.dumps({"steps": round(60 * args.minutes / a_step), "a_step": a_step}))
+    known = json.loads(note.read_text())
+    run = trainer(known["steps"])
+    run.run(None, args.folder / f"{design}.checkpoint")
+    seconds = known["steps"] * known["a_step"]
+    parameters = sum(p.numel() for p in run.averaged.parameters())
+    row = {"design": design, "steps": known["steps"], "seconds": seconds, "parameters": parameters}
+    return {**row, "nats": judged(NetworkDenoiser(run.averaged.network))}
+
+
+def plan(steps: int) -> TrainingPlan:
+    """Searches under way above all, weight on the cells next to finds."""
+    return TrainingPlan(
+        steps=steps,
+        batch=32,
+        learning_rate=6e-4,
+        warmup=50,
+        ema=0.995,
+        episodes=0.5,
+        resumed=0.1,
+        focus=4.0,
+        checkpoint_every=100,
+    )
+
+
+def table(rows: list[dict[str, Any]], note: str) -> str:
+    """Nats and gains by design, as Markdown."""
+    head = "| design | steps | minutes | alone | copy - alone | turned - alone | another - alone |"
+    lines = [head, "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"]
+    for row in rows:
+        alone = np.array(row["nats"]["alone"])
+        gains = (np.array(row["nats"][case]) - alone for case in ("copy", "turned", "another"))
+        cells = [plus_minus(interval(alone.tolist()))]
+        cells += [plus_minus(interval(gain.tolist()), "+") for gain in gains]
+        cost = f"{row['steps']:,} | {row['seconds'] / 60:.0f}"
+        lines.append(f"| {row['design']} | {cost} | {' | '.join(cells)} |")
+    return "\n".join([*lines, "", note]) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--start", default="digits")
+    parser.add_argument("--minutes", type=float, default=12.0)
+    parser.add_argument("--designs", default=",".join(DESIGNS))
+    parser.add_argument("--folder", type=Path, default=Path("designs"))
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/designs.json"))
+    args = parser.parse_args()
+    set_threads(1)
+    kept = json.loads(args.out.read_text()) if args.out.exists() else {}
+    rows = kept.get("rows", [])
+    for design in ("start", *args.designs.split(",")):
+        if design in {row["design"] for row in rows}:
+            continue
+        rows.append({"start": args.start, "commit": commit()} | trained(design, args))
+        note = (
+            f"Mean log-likelihood in nats of the cells of a second figure and those next to it, of "
+            f"which {TOLD} finds and {TOLD} blanks are told, over {AREAS} areas; ± is half of the "
+            f"95 % interval over areas, gains are paired. All go on from `{args.start}`, one core "
+            f"(`python benchmarks/designs.py --minutes {args.minutes:g}` at {rows[-1]['commit']})."
+        )
+        text = table(rows, note)
+        whole = json.dumps({"machine": machine(), "rows": rows}, indent=1) + "\n"
+        write_files({args.out: whole, args.out.with_suffix(".md"): text})
+        print(text, flush=True)
+
+
+if __name__ == "__main__":
+    main()
