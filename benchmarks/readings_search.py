@@ -57,6 +57,14 @@ SEARCHES = {
     "raw, hindsight with 10 steps, one trajectory shared by all queries": (
         f"em-ptdm[{LEARNT},trajectory=shared]"
     ),
+    "raw, hindsight with 10 steps, updates stretched over the budget": (
+        f"em-ptdm[{LEARNT},stretch=on]"
+    ),
+    "raw, hindsight with 10 steps, eight fresh steps a query": f"em-ptdm[{LEARNT},trajectory=fresh]",
+    "raw, h from posterior samples (Algorithm 2 word for word), 10 steps": (
+        f"em-ptdm[{DRAWS},lesson=posterior,m_steps=10]"
+    ),
+    "raw, h from the memory's own draws, 10 steps": f"em-ptdm[{DRAWS},lesson=prior,m_steps=10]",
     "raw, h from joint draws, 10 steps": f"em-ptdm[{DRAWS},lesson=joint,m_steps=10]",
     "raw, h from measured pixels, 10 steps": f"em-ptdm[{DRAWS},lesson=measured,m_steps=10]",
     **{
