@@ -60,7 +60,9 @@ SEARCHES = {
     "raw, hindsight with 10 steps, updates stretched over the budget": (
         f"em-ptdm[{LEARNT},stretch=on]"
     ),
-    "raw, hindsight with 10 steps, eight fresh steps a query": f"em-ptdm[{LEARNT},trajectory=fresh]",
+    "raw, hindsight with 10 steps, eight fresh steps a query": (
+        f"em-ptdm[{LEARNT},trajectory=fresh]"
+    ),
     "raw, h from posterior samples (Algorithm 2 word for word), 10 steps": (
         f"em-ptdm[{DRAWS},lesson=posterior,m_steps=10]"
     ),
