@@ -1,11 +1,17 @@
 """Put the rows of several runs of one table together.
 
-    python benchmarks/combine.py NAME RUN [RUN ...]
+    python benchmarks/combine.py NAME [RUN ...]
+    python benchmarks/combine.py NAME RUN [RUN ...] --policies A,B,... [--prior MEMORY]
 
 RUN is a folder of ``engram bench run`` (or a result file), of some of the tasks or policies of
 ``benchmarks/results/NAME.json``, with the same suite, memory and budgets. Of a search that is in
 several, the last one given counts; rows of another commit than the last run's say theirs. Writes
 NAME.json and NAME.md anew.
+
+With ``--policies`` NAME is a table of these policies alone, in this order, and of the tasks that
+all of them have searched; nothing is taken from a NAME that is there. ``--prior`` is the memory of
+a policy that names none in that table: ``em-ptdm[prior=digits]`` of a run with another memory is
+``em-ptdm`` where it is digits.
 """
 
 from __future__ import annotations
@@ -15,13 +21,48 @@ import json
 from pathlib import Path
 from typing import Any
 
+from engram.bench.provenance import command_of
 from engram.bench.runner import read_results
 from engram.bench.seen import seen_lines
 from engram.bench.tables import cost_table, markdown, paired_table, rate_table, summarise
+from engram.policies.spec import parse_policies
 
 RESULTS = Path(__file__).resolve().parent / "results"
 SAME = ("suite", "settings", "data", "prior", "budget", "at", "known")
 """Options that the rows of one table share."""
+
+
+def named(row: dict[str, Any], prior: str) -> str:
+    """The policy of a row as it is written where ``prior`` is the memory of those that name none:
+    the memory is the first option, if it is another."""
+    name, _, inside = row["policy"].removesuffix("]").partition("[")
+    options = [o for o in inside.split(",") if o and not o.startswith("prior=")]
+    if row["prior"] not in (None, prior):
+        options = [f"prior={row['prior']}", *options]
+    return f"{name}[{','.join(options)}]" if options else name
+
+
+def under(run: dict[str, Any], prior: str, policies: list[str]) -> dict[str, Any]:
+    """A run as if ``prior`` had been its memory, with the rows of some policies alone."""
+    commit = run["commit"]
+    rows = [{"commit": commit, **row, "policy": named(row, prior)} for row in run["rows"]]
+    rows = [row for row in rows if row["policy"] in policies]
+    used = {row["prior"] for row in rows}
+    memories = {k: v for k, v in run["options"]["memories"].items() if k in used}
+    options = {**run["options"], "prior": prior, "policies": policies, "memories": memories}
+    seen = {k: v for k, v in run.get("seen", {}).items() if k in used}
+    return {**run, "options": options, "seen": seen, "rows": rows}
+
+
+def searched_by_all(run: dict[str, Any]) -> dict[str, Any]:
+    """A run with the rows of those tasks alone that every policy has searched."""
+    policies = run["options"]["policies"]
+    tasks = [{row["task"] for row in run["rows"] if row["policy"] == name} for name in policies]
+    whole = set.intersection(*tasks)
+    missing = [name for name, own in zip(policies, tasks, strict=True) if not own]
+    if missing:
+        raise SystemExit(f"--policies {missing[0]}: none of the runs has a row of it")
+    return combined([{**run, "rows": [row for row in run["rows"] if row["task"] in whole]}])
 
 
 def combined(runs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -75,7 +116,8 @@ def write(name: str, results: dict[str, Any]) -> None:
     tables = [rate_table(summary, at), cost_table(summary), paired_table(summary, at)]
     missing = "" if results["complete"] else f" {units['done']} of {units['all']} searches."
     source = (
-        f"`engram bench run` at {results['commit']}; ± is half of the 95 % interval over tasks."
+        f"`{command_of(results['options'])}` at {results['commit']}; ± is half of the 95 % "
+        "interval over tasks."
         f"{missing}{of_other_commits(results['rows'])}"
     )
     seen = seen_lines(results["options"]["memories"], results["seen"])
@@ -86,10 +128,20 @@ def write(name: str, results: dict[str, Any]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("name")
-    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN")
+    parser.add_argument("runs", type=Path, nargs="*", metavar="RUN")
+    parser.add_argument("--policies")
+    parser.add_argument("--prior", default="digits")
     args = parser.parse_args()
+    if args.policies:
+        choices = parse_policies(args.policies, preset="default", prior=args.prior)
+        names = [choice.label for choice in choices]
+        runs = [under(read_results(run), args.prior, names) for run in args.runs]
+        write(args.name, searched_by_all(combined(runs)))
+        return
     kept = RESULTS / f"{args.name}.json"
     files = [*([kept] if kept.exists() else []), *args.runs]
+    if not files:
+        parser.error(f"there is no {kept}, and no RUN was given")
     write(args.name, combined([read_results(file) for file in files]))
 
 

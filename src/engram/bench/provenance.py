@@ -8,7 +8,7 @@ import platform
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +21,27 @@ from engram.memory.library import read_card
 from engram.origins import Made
 
 PACKAGE = Path(engram.__file__).resolve().parent
+
+
+def command_of(options: Mapping[str, Any]) -> str:
+    """The ``engram bench run`` that makes the searches of a result file, from its options.
+
+    Data are named by their files alone; what tasks are told beforehand is not part of it.
+    """
+    first, end = options["tasks"]
+    words = ["engram", "bench", "run", str(options["suite"])]
+    for name in options.get("data", ()):
+        words += ["--data", Path(str(name)).name]
+    for key, value in options.get("settings", {}).items():
+        words += ["--set", f"{key}={value}"]
+    words += ["--policies", ",".join(options["policies"]), "--prior", str(options["prior"])]
+    words += ["--tasks", f"{first}:{end}"]
+    if options["seeds"] != 1:
+        words += ["--seeds", str(options["seeds"])]
+    if options["preset"] != "default":
+        words += ["--preset", str(options["preset"])]
+    words += ["--budget", str(options["budget"]), "--at", ",".join(map(str, options["at"]))]
+    return shlex.join(words)
 
 
 def _git(*arguments: str) -> str | None:

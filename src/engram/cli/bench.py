@@ -167,6 +167,7 @@ def report(
     """Print the table of a run; write it as table.md and draw its curves beside it."""
     from engram._writing import write_file
     from engram.bench.figures import calibration_figure, rate_figure
+    from engram.bench.provenance import command_of
     from engram.bench.runner import read_results
     from engram.bench.seen import seen_lines
     from engram.bench.tables import cost_table, markdown, paired_table, rate_table, summarise
@@ -179,7 +180,8 @@ def report(
     if summary["paired"]:
         tables.append(paired_table(summary, options["at"]))
     source = (
-        f"`engram bench run` at {results['commit']}; ± is half of the 95 % interval over tasks."
+        f"`{command_of(options)}` at {results['commit']}; ± is half of the 95 % interval over "
+        "tasks."
     )
     left = _unfinished(results)
     if left:

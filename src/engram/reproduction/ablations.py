@@ -17,6 +17,8 @@ from engram.reproduction.experiments import (
 )
 from engram.reproduction.published import UPDATED
 
+LOOKED_AT = "Tiles 0 to 7 were looked at in development too. "
+
 
 def schedule() -> Experiment:
     policies = ("em-ptdm[schedule=adaptive]", "em-ptdm[schedule=uniform]")
@@ -33,8 +35,8 @@ def schedule() -> Experiment:
         parts,
         (replace(parts[0], at=(100,), tasks=2),),
         published.SCHEDULE,
-        bear="Uniform: every 20 measurements, as in the paper. Adaptive: 50 updates stretched over "
-        "the budget (the paper: 30), which cost a few milliseconds each: the transient memory "
+        bear="Uniform: every 20 measurements, the paper's interval. Adaptive: 50 updates stretched "
+        "over the budget (the paper: 30), which cost a few milliseconds each: the transient memory "
         "here is a dozen weights on outcomes.",
     )
 
@@ -79,9 +81,10 @@ def transient() -> Experiment:
         "em-ptdm",
         (balls, tiles),
         (replace(balls, at=(100,), tasks=2), replace(tiles, at=(100,), tasks=1)),
-        bear="The paper shows curves without figures. Distance is the root mean squared distance "
-        "to the truth of the forecast of target per cell, and of the mean posterior sample per "
-        "pixel where the memory imagines the content itself.",
+        bear=LOOKED_AT
+        + "The paper shows curves without figures. Distance is the root mean squared "
+        "distance to the truth of the forecast of target per cell, and of the mean posterior "
+        "sample per pixel where the memory imagines the content itself.",
     )
 
 
@@ -139,10 +142,11 @@ def noise() -> Experiment:
         (replace(balls, at=(100,), tasks=2),),
         beside={"overhead": published.NOISE},
         pairs=((guarded, alone), (guarded, bare), (guarded, "gp"), (auto, "gp")),
-        bear="guard=off is nearest to the paper's case: no Gaussian process stands by. But our h "
-        "sees where the finds lie, so unlike the paper's it can make up for much of a useless "
-        "memory; with h=off as well, the memory stands alone. With the guard, evidence decides "
-        "between the memory and the process.",
+        bear=LOOKED_AT
+        + "guard=off is nearest to the paper's case: no Gaussian process stands by. But "
+        "our h sees where the finds lie, so unlike the paper's it can make up for much of a "
+        "useless memory; with h=off as well, the memory stands alone. With the guard, evidence "
+        "decides between the memory and the process.",
     )
 
 
@@ -239,7 +243,8 @@ def trials() -> Experiment:
         (balls, species, tiles),
         (replace(balls, at=(60,), tasks=1),),
         beside={"overhead": published.OVERHEAD_TRIALS, "species": published.SPECIES},
-        bear="The paper does not say what its trials vary; here the tasks stay and the seed of "
-        "the policy changes, so a policy without chance in it has no spread. The paper has no such "
-        "table of balls; DiffATD is not tried again there.",
+        bear=LOOKED_AT
+        + "The paper does not say what its trials vary; here the tasks stay and the seed "
+        "of the policy changes, so a policy without chance in it has no spread. The paper has no "
+        "such table of balls; DiffATD is not tried again there.",
     )

@@ -36,8 +36,11 @@ memory), each beside the paper's own row.
 * **±** is half of the 95 % interval over tasks (Student). Differences are paired task by task; a
   policy is *above* or *below* another when the interval of the difference leaves out zero, and
   *not told apart* otherwise; p is that of the paired test, uncorrected for the many comparisons.
-* **preset** is the engine behind a row: `paper` follows the paper's algorithms, `default` is this
-  package's own engine, for its rivals too. Only of the paper's preset it is said that something is
+* **preset** is the engine behind a row: `paper` follows the paper's algorithms in the reading that
+  engine.md explains (h learns in hindsight, the memory is told the measurements), `default` is this
+  package's own engine, for its rivals too; older rows of it are of the engine of their commit:
+  without copies before bb3462c, with all eight views computed before e2c2cb5, without room before
+  ff3c39f. Only of the paper's preset it is said that something is
   as in the paper or unlike it; of the default it is said whether a difference has the paper's sign.
 * **Rows**: the result file of an experiment (benchmarks/results/paper) keeps its rows, one for each
   policy, task and seed, from which rates and differences are computed again when this page is made;
@@ -129,6 +132,11 @@ def _grouped(
     return found
 
 
+def _tasks(part: dict[str, Any], count: int) -> str:
+    """How many tasks there are, or sequences of several."""
+    return f"{count} sequences" if part.get("unit") == "sequence" else str(count)
+
+
 def overview(digests: Mapping[str, dict[str, Any]]) -> Table:
     """Per experiment with rates: gap closed by the paper's and our lead, and who it beats."""
     head = [
@@ -169,7 +177,7 @@ def overview(digests: Mapping[str, dict[str, Any]]) -> Table:
                     experiment.where,
                     lead,
                     preset_of(lead, part),
-                    str(part["rates"][lead][str(budget)]["n"]),
+                    _tasks(part, part["rates"][lead][str(budget)]["n"]),
                     str(budget),
                     theirs,
                     f"{part['rates'][lead][str(budget)]['gap_closed']:.0%}",
