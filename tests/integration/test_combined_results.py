@@ -79,10 +79,10 @@ def searched(task: int, memory: float, h: float, *updates: float) -> dict[str, A
 
 
 def test_evidence_counts_what_h_adds_and_where_updates_lost() -> None:
-    searches = {"some": [searched(k, -0.5, h, 0.1, -0.1) for k, h in enumerate((-0.4, -0.3, -0.6))]}
+    searches = {"some": [searched(k, -0.5, h, 0.3, -0.1) for k, h in enumerate((-0.4, -0.3, -0.6))]}
     assert evidence.second(searches)[-1].split(" | ")[4:6] == ["+0.067 ±0.379", "2 / 1"]
     assert evidence.second(searches)[-1].endswith("not told apart |")
-    assert evidence.first(searches)[-1] == "| some | 6 | 3 | 6 | +0.0000 |"
+    assert evidence.first(searches)[-1] == "| some | 6 | 3 | 6 | +0.1000 |"
     assert evidence.each(searches)[-1] == "| 2 | -0.100 |"
 
 
