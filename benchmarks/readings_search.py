@@ -22,6 +22,7 @@ from engram._threads import set_threads
 from engram.bench.provenance import commit, machine
 from engram.bench.tables import interval, plus_minus
 from engram.policies.spec import PolicyChoice
+from engram.reproduction.verdicts import ABOVE, BELOW, verdict
 
 BUDGET, AT = 250, (150, 200, 250)
 GUIDANCES = {"DPS": "dps", "MMPS": "mmps"}
@@ -44,8 +45,11 @@ LEARNT = hindsight(10)
 CHOSEN = "raw, h in hindsight, 10 steps a lesson"
 """The reading that preset ``paper`` is."""
 
+WITHOUT = "raw Eq. 12, no h"
+"""The same without h."""
+
 SEARCHES = {
-    "raw Eq. 12, no h": f"diffatd[{DRAWS}]",
+    WITHOUT: f"diffatd[{DRAWS}]",
     "raw, h in hindsight, 5 steps a lesson": f"em-ptdm[{hindsight(5)}]",
     "the same, imagined pixels 0.02": f"em-ptdm[{hindsight(5, imagined=0.02)}]",
     CHOSEN: f"em-ptdm[{LEARNT}]",
@@ -70,7 +74,7 @@ SEARCHES = {
     "raw, h from joint draws, 10 steps": f"em-ptdm[{DRAWS},lesson=joint,m_steps=10]",
     "raw, h from measured pixels, 10 steps": f"em-ptdm[{DRAWS},lesson=measured,m_steps=10]",
     **{
-        f"raw Eq. 12, no h, guided by {name}": f"diffatd[{draws(guidance)}]"
+        f"{WITHOUT}, guided by {name}": f"diffatd[{draws(guidance)}]"
         for name, guidance in GUIDANCES.items()
     },
     **{
@@ -111,7 +115,41 @@ def table(rows: list[dict[str, Any]], note: str) -> str:
         cells.append("(chosen)" if name == CHOSEN else difference)
         seconds = np.mean([row["seconds"] for row in own])
         lines.append(f"| {name} | {len(own)} | {' | '.join(cells)} | {seconds:.2f} |")
-    return "\n".join([*lines, "", note]) + "\n"
+    return "\n".join([*lines, "", *words(rows), "", note]) + "\n"
+
+
+def _apart(
+    rows: list[dict[str, Any]], reading: str, other: str, budget: int
+) -> dict[str, Any] | None:
+    """Difference of two readings, paired over the tasks of both; None without two of them."""
+    one, two = (
+        {r["task"]: r[str(budget)] for r in rows if r["reading"] == n} for n in (reading, other)
+    )
+    both = one.keys() & two.keys()
+    return interval([one[task] - two[task] for task in sorted(both)]) if len(both) > 1 else None
+
+
+def words(rows: list[dict[str, Any]]) -> list[str]:
+    """What the rows say of the chosen reading and of h, by intervals."""
+    others = [name for name in SEARCHES if name != CHOSEN]
+    found = {name: _apart(rows, name, CHOSEN, AT[-1]) for name in others}
+    below = [name for name, pair in found.items() if pair and verdict(pair) == BELOW]
+    above = [name for name, pair in found.items() if pair and verdict(pair) == ABOVE]
+    lines = [
+        f"* Below the chosen reading at {AT[-1]}: {'; '.join(below) or 'none'}. Above it: "
+        f"{'; '.join(above) or 'none'}."
+    ]
+    for name in ("", *GUIDANCES):
+        end = f", guided by {name}" if name else ""
+        pairs = [_apart(rows, CHOSEN + end, WITHOUT + end, b) for b in AT]
+        if all(pairs):
+            said = ", ".join(
+                f"{plus_minus(pair, '+')} at {b} ({verdict(pair).removesuffix(' from')})"
+                for b, pair in zip(AT, pairs, strict=True)
+                if pair
+            )
+            lines.append(f"* h against none, {name or 'the memory told measurements'}: {said}.")
+    return lines
 
 
 def readings(only: list[str]) -> dict[str, str]:

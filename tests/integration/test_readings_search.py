@@ -75,3 +75,17 @@ def test_readings_are_what_their_names_say(script: ModuleType) -> None:
 
 def _choice(script: ModuleType, reading: str) -> PolicyChoice:
     return PolicyChoice.parse(script.SEARCHES[reading], preset="default", prior="digits")
+
+
+def test_what_is_said_of_readings_follows_from_their_rows(script: ModuleType) -> None:
+    def rows(reading: str, rates: tuple[float, ...]) -> list[dict[str, object]]:
+        return [
+            {"reading": reading, "task": k, **{str(b): rate for b in script.AT}}
+            for k, rate in enumerate(rates)
+        ]
+
+    kept = rows(script.CHOSEN, (0.70, 0.80, 0.90)) + rows(script.WITHOUT, (0.60, 0.71, 0.79))
+    kept += rows("normalised Eq. 12, no h", (0.75, 0.70, 0.95))
+    first, second = script.words(kept)
+    assert first.startswith(f"* Below the chosen reading at 250: {script.WITHOUT}. Above it: none")
+    assert "the memory told measurements: +0.100 ±0.025 at 150 (above)" in second
