@@ -4,8 +4,9 @@ Every scene has a few copies of one or two figures that nobody has drawn before:
 heaps of boxes, rounded figures with bays. Copies lie all the same way round, in quarter turns and
 mirrored, or at any angle; apart or touching, scattered or on a lattice with members missing, equal
 or unequal in size, whole or cut by the border, alone or with a stranger among them. A memory that
-is trained on such scenes has to take the shape from what was measured. There are no discs and none
-of the kinds of the suite ``shapes`` among the figures (a test looks).
+is trained on such scenes has to take the shape from what was measured. No discs are among the
+figures, and no kind of the suite ``shapes`` is drawn; what chance draws is like one of them about
+once in a thousand figures, mostly like an L (a test looks how often).
 """
 
 from __future__ import annotations
