@@ -1,13 +1,14 @@
-r"""Discs that targets may lie in: which of them visits rule out, and sets of them that cover all finds.
+r"""Discs that targets may lie in: what visits leave of them, and sets that cover all finds.
 
 A target lies within a disc: of the m cells whose centres are at most r from its own it covers each
-with probability :math:`1 - \varepsilon`, being no disc, and at least one. What visits leave of a disc
-at the place g, as far as blanks go, is
+with probability :math:`1 - \varepsilon`, being no disc, and at least one. What blanks leave of a
+disc at the place g is
 
 .. math::  b_g = \prod_i \bigl(\varepsilon + (1 - \varepsilon) e^{\ell_i}\bigr)
 
-over the blanks i in it, with what their visits add to the log-odds of target: :math:`\ell_i = -\infty`
-where a visit sees everything. A target there has not been touched with the chance
+over the blanks i in it, with what their visits add to the log-odds of target,
+:math:`\ell_i = -\infty` where a visit sees everything. A target there has not been touched with
+the chance
 
 .. math::  w_g = \frac{b_g - \varepsilon^m}{1 - \varepsilon^m}
 
@@ -31,7 +32,7 @@ Cells = NDArray[np.intp]
 HOLES = 0.5
 """epsilon: chance that a target does not cover a cell of its disc."""
 
-DRAWS, EAGER = 16, 1.2
+DRAWS, EAGER = 32, 2.0
 """Sets of discs drawn for each radius, and how much likelier a disc is drawn for each further find
 that it covers, as a logarithm. What is drawn is weighted: this decides nothing but the noise."""
 
@@ -93,7 +94,7 @@ class Reports:
 class Covers:
     """Discs of one radius: places that visits left, and sets of discs that cover all finds.
 
-    missed     : W, the sum of w over all places: those at which a target would not have been touched
+    missed     : W, the sum of w: places at which a target would not have been touched
     touched    : (k,) T, discs in a set
     log_weight : (k,) logarithm of the sum, over all sets of T discs, of the product of b over the
         discs, as far as sets were drawn
@@ -111,32 +112,36 @@ def covers(reports: Reports, radius: float, number: int) -> Covers:
     found[reports.finds] = 1.0
     left = np.exp(discs.sums(reports.blank)) * reports.area
     none = HOLES ** np.maximum(discs.sums(reports.area.astype(float)), 1.0)
-    free = reports.area & (discs.sums(found) == 0)
+    near = discs.sums(found)
+    free = reports.area & (near == 0)
     missed = float((np.maximum(left - none, 0.0) / (1 - none))[free].sum())
     if not len(reports.finds):
         return Covers(missed, np.zeros(1), np.zeros(1))
     luck = numpy_generator(0, "covers", number).random((DRAWS, len(reports.finds)))
-    drawn, weights = _drawn(discs, discs.placed(left), discs.cells[reports.finds], luck)
+    at_places = discs.placed(left), discs.placed(near), discs.cells[reports.finds]
+    drawn, weights = _drawn(discs, *at_places, luck)
     touched, which = np.unique(drawn, return_inverse=True)
     summed = np.full(len(touched), -np.inf)
     np.logaddexp.at(summed, which, weights)
     return Covers(missed, touched, summed)
 
 
-def _drawn(discs: Discs, left: Array, finds: Cells, luck: Array) -> tuple[Array, Array]:
+def _drawn(
+    discs: Discs, left: Array, near: Array, finds: Cells, luck: Array
+) -> tuple[Array, Array]:
     """(draws,) number of discs, and log-weight, of sets drawn disc by disc.
 
-    The first find that is not covered is covered by a disc drawn from all that hold it, with a chance
-    in proportion to b times e^EAGER for each further find that it covers. So every set that covers
-    the finds, and has no disc too many, can be drawn in one way.
+    The first find that is not covered is covered by a disc drawn from all that hold it, with a
+    chance in proportion to b times e^EAGER for each further find that it covers. So every set that
+    covers the finds, and has no disc too many, can be drawn in one way.
 
-    left : (size,) b at every place;  finds : (k,) places;  luck : (draws, k) numbers in [0, 1)
+    left : (size,) b at every place;  near : (size,) finds in the disc of every place
+    finds : (k,) places;  luck : (draws, k) numbers in [0, 1)
     """
     draws = len(luck)
     bare = np.zeros((draws, discs.size), bool)  # finds that are not covered
     bare[:, finds] = True
-    count = np.zeros((draws, discs.size))  # such finds in the disc of every place
-    np.add.at(count, (slice(None), finds[:, None] + discs.offsets), 1.0)
+    count = np.tile(near, (draws, 1))  # such finds in the disc of every place
     touched, log_weight = np.zeros(draws), np.full(draws, -np.log(draws))
     for step in range(len(finds)):
         live = np.flatnonzero(bare[:, finds].any(axis=1))

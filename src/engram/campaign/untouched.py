@@ -1,8 +1,8 @@
 r"""How many separate targets nobody has touched, and how sure that is.
 
-Targets lie within discs (``covering``) whose places are a Poisson process of :math:`\lambda` a cell.
-Those that were touched and those that were not are then independent given :math:`\lambda`, however the
-cells to measure were chosen, and the number U of the latter is
+Targets lie within discs (``covering``) whose places are a Poisson process of :math:`\lambda` a
+cell. Those that were touched and those that were not are then independent given :math:`\lambda`,
+however the cells to measure were chosen, and the number U of the latter is
 
 .. math::  U \sim \mathrm{Poisson}(\lambda W), \qquad W = \textstyle\sum_g w_g ,
 
@@ -11,23 +11,24 @@ would have been. With T targets touched and, before that, an exponential distrib
 :math:`\lambda n` with mean M,
 
 .. math::  \lambda \sim \mathrm{Gamma}(T + 1,\; n - W + n / M), \qquad
-           U \sim \mathrm{NegBin}\Bigl(T + 1,\; \text{mean } \frac{(T + 1)\, W}{n - W + n / M}\Bigr) :
+           U \sim \mathrm{NegBin}(T + 1), \quad
+           \mathrm{E}\, U = \frac{(T + 1)\, W}{n - W + n / M} :
 
-a target that was touched stands for :math:`1 / \pi` of them, :math:`\pi = 1 - W / n` being the chance
-of one at a random place to be touched by what was measured (Horvitz and Thompson).
+a target that was touched stands for :math:`1 / \pi` of them, :math:`\pi = 1 - W / n` being the
+chance of one at a random place to be touched by what was measured (Horvitz and Thompson).
 
-Neither T nor the radius is known, since finds that lie apart may be of one target. Sets of discs that
-cover all finds are drawn, each as likely as it makes what was measured,
+Neither T nor the radius is known, since finds that lie apart may be of one target. Sets of discs
+that cover all finds are drawn, each as likely as it makes what was measured,
 
 .. math::  \frac{T!\; n / M}{(n - W + n / M)^{T + 1}} \prod_{t=1}^{T} b_t ,
 
-for all radii (uniform beforehand) and M of ``NUMBERS`` (in proportion to 1 / M). Blanks between finds
-speak against large discs, finds that lie together against many small ones. Small targets that lie
-together would be taken for a large one, though. So where finds hold target partly, or the extent L
-is given, that says the radius: a square of this extent touches
-:math:`\pi r^2 = L^2 + 8 L / \pi + 1` cells (``policies/separate.py``), give or take ``DOUBT``. Targets
-of one search differ in size, by ``SPREAD``: W is the mean over discs of other areas, of which small
-ones are missed more often.
+for all radii (uniform beforehand) and M of ``NUMBERS`` (in proportion to 1 / M). Blanks between
+finds speak against large discs, finds that lie together against many small ones. Small targets that
+lie together would be taken for a large one, though. So where finds hold target partly, or the
+extent L is given, that says the radius: a square of this extent touches
+:math:`\pi r^2 = L^2 + 8 L / \pi + 1` cells (``policies/separate.py``), give or take ``DOUBT``.
+Targets of one search differ in size, by ``SPREAD``: W is the mean over discs of other areas, of
+which small ones are missed more often.
 
 The constants were chosen on ball and shape tasks 0:12 and overhead tiles 0:12.
 """
@@ -57,7 +58,8 @@ SPREAD = 0.7
 """Standard deviation of the logarithm of the area of targets in one search."""
 
 DOUBT = (0.5, 1.6)
-"""Standard deviation of the logarithm of the area that the extent tells: always, and by one find."""
+"""Standard deviation of the logarithm of the area that the extent tells: always, and what one find
+adds to it (many add less)."""
 
 UNLIKELY = 1e-6
 """Sets of discs less likely than this part of the likeliest do not count."""
@@ -123,9 +125,7 @@ def lesser(one: Array, other: Array) -> Array:
     return np.diff(np.minimum(sums, 1.0), prepend=0.0)
 
 
-def untouched(
-    seen: Observations, searchable: NDArray[np.bool_], extent: float = 0.0
-) -> Untouched:
+def untouched(seen: Observations, searchable: NDArray[np.bool_], extent: float = 0.0) -> Untouched:
     """What visits say of targets that were touched and that were not.
 
     searchable : (n_cells,) cells that can still be measured
