@@ -11,7 +11,9 @@ intervals at 80 % and 95 % hold the truth, their mean width, and the interval sc
 2 / (1 - level) for every target by which it misses). Beside it a rival: the target cells of
 untouched targets that the policy believes in (its corrected chances times the chance that a target
 is none of those found), by the cells of a target. Last, targets that were touched: truth, groups
-of finds, and the estimate.
+of finds, and the estimate. A second table is about the advice: how many more targets the
+measurements up to the 150th touched, what was expected of them, how often the interval at 80 % held
+that, how often Stop was advised at a yield of 0.02, and how often wrongly (they did bring it).
 
 Searches are read from DIR when they are there, and kept there. ``--out`` writes the tables as
 Markdown and the rows as JSON beside it.
@@ -34,8 +36,10 @@ from objects import tasks_of
 
 from engram._threads import set_threads
 from engram.bench.provenance import commit
+from engram.campaign.advice import TARGETS, advise, looked_at
 from engram.campaign.correction import corrected
 from engram.campaign.remaining import SearchSoFar, distribution, summary
+from engram.campaign.status import NEXT
 from engram.campaign.untouched import untouched
 from engram.metrics import objects_touched
 from engram.observation import Observations
@@ -45,6 +49,8 @@ from engram.tasks.base import Task
 
 MOMENTS = (15, 30, 50, 100, 150)
 LEVELS = (0.8, 0.95)
+YIELD = 0.02
+"""Targets a measurement below which going on is not worthwhile: what campaigns set by default."""
 POLICIES = "gp[goal=objects],em-ptdm[goal=objects]"
 
 Row = dict[str, Any]
@@ -100,6 +106,18 @@ def judged(task: Task, search: Search, t: int) -> Row:
     for level in LEVELS:
         ends = summary(left, level)
         row |= {f"low_{level}": ends.low, f"high_{level}": ends.high}
+    count = MOMENTS[-1] - t
+    if count:
+        rest, soon = (ways.prospect(left, n) for n in (count, min(count, NEXT)))
+        share = looked_at(grid, seen.indices, seen.available)
+        later = [grid.at(int(c)) for c in search.cells]
+        row |= {
+            "brought": objects_touched(task, later) - touched,
+            "to_bring": round(rest.expected, 2),
+            "to_bring_low": rest.interval[0],
+            "to_bring_high": rest.interval[1],
+            "stop": advise(rest, soon, YIELD, share, TARGETS).stop,
+        }
     return row
 
 
@@ -133,7 +151,8 @@ def table(rows: Sequence[Row]) -> str:
     for moments in (*((t,) for t in MOMENTS), MOMENTS):
         some = [row for row in rows if row["t"] in moments]
         truth = np.array([row["truth"] for row in some])
-        of = {name: np.array([row[name] for row in some]) for name in some[0] if name != "suite"}
+        names = [name for name in some[0] if all(name in row for row in some)]
+        of = {name: np.array([row[name] for row in some]) for name in names}
         cells = [of["truth"].mean(), of["expected"].mean(), (of["expected"] - truth).mean()]
         cells.append(np.abs(of["expected"] - truth).mean())
         line = [str(moments[0]) if len(moments) == 1 else "all", str(len({*of["task"].tolist()}))]
@@ -148,6 +167,21 @@ def table(rows: Sequence[Row]) -> str:
         line += [f"{rival.mean():.2f}", f"{np.abs(rival - truth).mean():.2f}"]
         line += [f"{of[name].mean():.2f}" for name in ("touched", "groups", "apart")]
         lines.append(tuple(line))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def advice_table(rows: Sequence[Row]) -> str:
+    """What the measurements left touched, what was said of it, and the advice."""
+    head = ("measured", "brought", "expected", "covered 80%", "Stop advised", "wrongly")
+    lines = [head, ("---",) * len(head)]
+    for t in MOMENTS[:-1]:
+        some = [row for row in rows if row["t"] == t]
+        held = [row["to_bring_low"] <= row["brought"] <= row["to_bring_high"] for row in some]
+        stops = [row for row in some if row["stop"]]
+        wrong = [row for row in stops if row["brought"] >= YIELD * (MOMENTS[-1] - t)]
+        brought, said = (np.mean([row[name] for row in some]) for name in ("brought", "to_bring"))
+        figures = (f"{brought:.2f}", f"{said:.2f}", f"{np.mean(held):.0%}")
+        lines.append((str(t), *figures, f"{len(stops)} of {len(some)}", str(len(wrong))))
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -175,7 +209,8 @@ def page(rows: Sequence[Row], args: argparse.Namespace) -> str:
         numbers = args.overhead_tasks if suite == "overhead" else args.tasks
         for policy in dict.fromkeys(row["policy"] for row in rows):
             some = [row for row in rows if (row["suite"], row["policy"]) == (suite, policy)]
-            parts.append(f"**{suite}**, tasks {numbers}, {policy}\n\n{table(some)}")
+            tables = f"{table(some)}\n\n{advice_table(some)}"
+            parts.append(f"**{suite}**, tasks {numbers}, {policy}\n\n{tables}")
     return "\n\n".join(parts)
 
 

@@ -264,8 +264,9 @@ class Targets:
             f"{part.low} to {part.high} at {part.level:.0%}" for part in (left, self.wide)
         )
         return (
-            f"about {self.apart:.1f} touched (finds in {self.touched} group(s){size}); not touched: "
-            f"about {left.expected:.1f} ({', '.join(ends)}), chance of any: {left.chance:.0%}"
+            f"about {self.apart:.1f} touched (finds in {self.touched} group(s){size}); not "
+            f"touched: about {left.expected:.1f} ({', '.join(ends)}), chance of any: "
+            f"{left.chance:.0%}"
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -225,6 +225,15 @@ def test_shares_of_target_in_finds_tell_the_size_however_the_finds_lie():
     assert expected(partly) > 2 * expected(whole)
 
 
+def test_sizes_differ_so_that_small_targets_are_missed():
+    """A disc of the largest area that is touched everywhere still stands for smaller ones."""
+    seen = told(*((r, c, 0.0) for r, c in _lattice()))
+    ways = untouched(seen, seen.available)
+    largest = ways.area == ways.area.max()
+    alone = covers(reports(seen), float(np.sqrt(ways.area.max() / np.pi)), 0).missed
+    assert (ways.missed[largest] > 1.5 * alone).all()
+
+
 def test_the_same_measurements_give_the_same_answer():
     seen = told((2, 2, 1.0), (5, 9, 1.0), (9, 3, 0.0))
     one, other = (untouched(seen, seen.available) for _ in range(2))
