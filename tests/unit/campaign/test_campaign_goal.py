@@ -53,6 +53,21 @@ def test_status_says_how_many_targets_nobody_has_touched(create: Create) -> None
     assert same["words"].count(" at 95%") == 1
 
 
+def test_targets_that_visits_may_have_missed_are_untouched(create: Create) -> None:
+    left = []
+    for name, chance in (("sure", 1.0), ("unsure", 0.5)):
+        campaign = create(
+            name=name, policy="gp[goal=objects]", grid=Grid(8, 8), budget=60, detection=chance
+        )
+        for row in range(0, 8, 2):
+            for col in range(0, 8, 2):
+                campaign.tell((row, col), float((row, col) == (4, 4)))
+        targets = status(campaign).targets
+        assert targets is not None
+        left.append(targets.untouched.expected)
+    assert left[0] < left[1]
+
+
 def test_the_advice_counts_separate_targets(create: Create) -> None:
     """Large targets, all touched: cells are left to find, but nothing that nobody has touched."""
     campaign = create(policy="gp[goal=objects]", grid=Grid(16, 16), budget=250, stop_yield=0.05)
