@@ -28,6 +28,7 @@ STREAMS = {
     "dream": 9,
     "tours": 10,
     "kriging": 11,
+    "covers": 12,
 }
 
 

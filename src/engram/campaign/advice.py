@@ -4,7 +4,8 @@ Stop is advised when the chance that all measurements left together reach the yi
 ``DOUBT`` (and outside the interval that is shown, should that be wider), so that the upper end of
 what they can find is below the yield; neither they nor the next few may be expected to reach it.
 Before the search had a fair chance, which is when half of the area lies within ``NEAR`` cells of
-a measurement, the advice is to go on.
+a measurement, the advice is to go on. A campaign that is after separate targets counts those that
+its measurements would touch for the first time, in the place of finds.
 """
 
 from __future__ import annotations
@@ -30,10 +31,23 @@ FAIR = 0.5
 
 
 @dataclass(frozen=True)
+class Aim:
+    """What measurements do, as words of the advice."""
+
+    verb: str
+    these: str
+    things: str
+
+
+CELLS = Aim("find", "", "finds")
+TARGETS = Aim("touch", " more separate targets", "more separate targets")
+
+
+@dataclass(frozen=True)
 class Advice:
     """stop: whether to; words: the reason; and, while there are measurements left, worthwhile:
-    finds they must bring; chance: that they do; looked_at: share of the area near a measurement;
-    yield_soon: finds per measurement of the next few."""
+    finds (or targets) they must bring; chance: that they do; looked_at: share of the area near a
+    measurement; yield_soon: finds (or targets) per measurement of the next few."""
 
     stop: bool
     words: str
@@ -70,28 +84,30 @@ def looked_at(grid: Grid, cells: NDArray[np.intp], searchable: NDArray[np.bool_]
     return float((near & area).sum() / max(int(area.sum()), 1))
 
 
-def advise(rest: Prospect, soon: Prospect, least: float, seen: float) -> Advice:
+def advise(rest: Prospect, soon: Prospect, least: float, seen: float, aim: Aim = CELLS) -> Advice:
     """The advice while there are measurements left.
 
-    rest, soon : what all measurements left and the next few would find
+    rest, soon : what all measurements left and the next few would find, or touch
     least      : finds a measurement below which going on is not worthwhile
     seen       : share of the area looked at
+    aim        : what is counted
     """
     worthwhile = least * rest.measurements
     chance, doubt = rest.chance(worthwhile), min(DOUBT, (1 - rest.level) / 2)
     left = f"the {rest.measurements} measurement(s) left"
-    limit = f"{worthwhile:.3g} finds (a yield of {least:g})"
+    limit = f"{worthwhile:.3g} {aim.things} (a yield of {least:g})"
     low, high = rest.interval
     if chance >= doubt or rest.expected >= worthwhile:
         words = (
-            f"Go on: {left} should find about {rest.expected:.1f} ({low} to {high} at "
-            f"{rest.level:.0%}). The chance that they bring {limit} is {_percent(chance)}; Stop is "
-            f"advised below {_percent(doubt)}."
+            f"Go on: {left} should {aim.verb} about {rest.expected:.1f}{aim.these} ({low} to "
+            f"{high} at {rest.level:.0%}). The chance that they bring {limit} is "
+            f"{_percent(chance)}; Stop is advised below {_percent(doubt)}."
         )
     elif soon.measurements and soon.expected >= least * soon.measurements:
         words = (
-            f"Go on for now: the next {soon.measurements} should find about {soon.expected:.1f}, "
-            f"a yield above {least:g}; the chance that {left} bring {limit} is {_percent(chance)}."
+            f"Go on for now: the next {soon.measurements} should {aim.verb} about "
+            f"{soon.expected:.1f}{aim.these}, a yield above {least:g}; the chance that {left} "
+            f"bring {limit} is {_percent(chance)}."
         )
     elif seen < FAIR:
         words = (

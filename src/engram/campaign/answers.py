@@ -238,26 +238,49 @@ class Trust:
 class Targets:
     """Separate targets of a campaign whose goal these are.
 
-    touched : groups of finds that touch each other, by a side or a corner; finds of one target that
-        lie apart count apart, and targets that touch as one
-    extent  : side of a square of a target's area in cells, as it was given or as the finds say;
-        None before the first find
+    touched        : groups of finds that touch each other, by a side or a corner
+    extent         : side of a square of a target's area in cells, as it was given or as the shares
+        of target in the finds say; None before the first find
+    apart          : expected number of separate targets that were touched: finds that lie apart
+        may be of one
+    untouched      : targets nobody has touched;  wide : the same at 95 %
+    prospect, next : how many of these all measurements left, and the next few, would touch
     """
 
     touched: int
     extent: float | None
+    apart: float
+    untouched: Remaining
+    wide: Remaining
+    prospect: Prospect
+    next: Prospect
 
     @property
     def words(self) -> str:
-        size = "" if self.extent is None else f", about {self.extent:.1f} cells across"
+        left, size = self.untouched, ""
+        if self.extent is not None:
+            size = f", about {self.extent:.1f} cells across"
+        ends = dict.fromkeys(
+            f"{part.low} to {part.high} at {part.level:.0%}" for part in (left, self.wide)
+        )
         return (
-            f"{self.touched} touched{size}, as groups of finds that touch: finds of one target may "
-            "lie apart, neighbours count as one; how many more there are is not estimated, what "
-            "is still to find is counted in cells"
+            f"about {self.apart:.1f} touched (finds in {self.touched} group(s){size}); not "
+            f"touched: about {left.expected:.1f} ({', '.join(ends)}), chance of any: "
+            f"{left.chance:.0%}"
         )
 
     def to_dict(self) -> dict[str, Any]:
-        return {"goal": "objects", **asdict(self), "words": self.words}
+        return {
+            "goal": "objects",
+            "touched": self.touched,
+            "extent": self.extent,
+            "apart": self.apart,
+            "untouched": self.untouched.to_dict(),
+            "wide": self.wide.to_dict(),
+            "prospect": self.prospect.to_dict(),
+            "next": self.next.to_dict(),
+            "words": self.words,
+        }
 
 
 @dataclass(frozen=True)
@@ -273,6 +296,7 @@ class Status:
     detection                    : what visits may miss, where they may
     targets                      : separate targets, where the campaign is after these
     prospect, next               : finds that all measurements left, and the next few, would bring
+    advice                       : whether to go on; by separate targets where these are the goal
     """
 
     name: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from engram.campaign.advice import Advice, advise, looked_at
+from engram.campaign.advice import TARGETS, Advice, advise, looked_at
 from engram.campaign.answers import CampaignLine, Outline, Status, Targets, Trust
 from engram.campaign.campaign import Campaign
 from engram.campaign.companion import spatial_evidence
@@ -17,6 +18,7 @@ from engram.campaign.remaining import SearchSoFar, distribution, summary
 from engram.campaign.state import State
 from engram.campaign.storage import Storage
 from engram.campaign.store import LogStore
+from engram.campaign.untouched import untouched
 from engram.errors import EngramError
 from engram.layer_effects import Effect
 from engram.policies.base import Policy
@@ -25,6 +27,8 @@ from engram.policies.separate import extent_of, groups_of
 NEXT = 10
 SPATIAL = "gp"
 """The policy whose forecasts stand for a plain spatial model."""
+WIDE = 0.95
+"""Level of the wider interval of targets that nobody has touched."""
 
 
 def so_far(state: State, policy: Policy) -> SearchSoFar:
@@ -49,7 +53,9 @@ def status(campaign: Campaign, *, level: float = 0.8, ahead: int = NEXT) -> Stat
         budget, left = int(budget), round(left)
     chances = corrected(seen.probability, seen.forecast, seen.hits)
     count = _affordable(state, standing(state, policy, campaign.wish(1), at), at)
-    rest, soon = (prospect(seen, masses, n, level=level) for n in (count, min(count, ahead)))
+    counts = (count, min(count, ahead))
+    rest, soon = (prospect(seen, masses, n, level=level) for n in counts)
+    targets = _targets(state, policy, masses, counts, level)
     return Status(
         name=campaign.name,
         policy=state.spec.policy,
@@ -69,23 +75,40 @@ def status(campaign: Campaign, *, level: float = 0.8, ahead: int = NEXT) -> Stat
         remaining_by_policy=round(float(chances[seen.searchable].sum()), 2),
         prospect=rest,
         next=soon,
-        advice=_advice(state, at, seen, rest, soon),
+        advice=_advice(state, at, seen, rest, soon, targets),
         prior_fitness=_fitness(campaign, state, policy),
         layers=effects_of(policy),
         detection=_trust(policy, seen),
-        targets=_targets(state, policy),
+        targets=targets,
     )
 
 
-def _targets(state: State, policy: Policy) -> Targets | None:
-    """Separate targets, where the campaign is after these."""
+def _targets(
+    state: State, policy: Policy, masses: NDArray[np.float64], counts: tuple[int, int], level: float
+) -> Targets | None:
+    """Separate targets, where the campaign is after these.
+
+    masses : (m + 1,) probabilities of 0, ..., m target cells left
+    counts : measurements left, and the next few
+    """
     options = state.spec.options
     if options.get("goal", "cells") == "cells":
         return None
-    seen = policy.observations
+    seen, given = policy.observations, options.get("extent", 0.0)
     finds, shares = seen.indices[seen.outcomes > 0], seen.shares
-    extent = options.get("extent") or (extent_of(shares[shares > 0]) if len(finds) else None)
-    return Targets(groups_of(state.grid, finds), None if extent is None else round(extent, 2))
+    extent = given or (extent_of(shares[shares > 0]) if len(finds) else None)
+    ways = untouched(seen, state.searchable(), given)
+    left = ways.left(masses)
+    rest, soon = (ways.prospect(left, n, level=level) for n in counts)
+    return Targets(
+        groups_of(state.grid, finds),
+        None if extent is None else round(extent, 2),
+        round(ways.apart, 2),
+        summary(left, level),
+        summary(left, WIDE),
+        rest,
+        soon,
+    )
 
 
 def _trust(policy: Policy, seen: SearchSoFar) -> Trust | None:
@@ -123,7 +146,14 @@ def _affordable(state: State, stand: Standing, at: float) -> int:
     return count
 
 
-def _advice(state: State, at: float, seen: SearchSoFar, rest: Prospect, soon: Prospect) -> Advice:
+def _advice(
+    state: State,
+    at: float,
+    seen: SearchSoFar,
+    rest: Prospect,
+    soon: Prospect,
+    targets: Targets | None,
+) -> Advice:
     if state.budget_left(at) <= 0:
         out = len(state.pending(at))
         spent = f"Nothing more to hand out: the {out} cell(s) out take the rest."
@@ -131,6 +161,8 @@ def _advice(state: State, at: float, seen: SearchSoFar, rest: Prospect, soon: Pr
     if rest.measurements == 0:
         return Advice(True, "No cell is left to hand out.")
     share = looked_at(state.grid, seen.cells, seen.searchable)
+    if targets is not None:
+        return advise(targets.prospect, targets.next, state.spec.stop_yield, share, TARGETS)
     return advise(rest, soon, state.spec.stop_yield, share)
 
 

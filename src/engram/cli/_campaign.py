@@ -191,6 +191,8 @@ def show_status(facts: dict[str, Any], as_json: bool) -> None:
         say_json(facts)
         return
     left, rest, ahead = facts["remaining"], facts["prospect"], facts["next"]
+    targets = facts.get("targets")
+    unit = " cells" if targets else ""
     say(f"{facts['name']}: policy {facts['policy']}")
     rows = [
         ["measured", f"{facts['told']} ({facts['found']} with target)"],
@@ -198,12 +200,12 @@ def show_status(facts: dict[str, Any], as_json: bool) -> None:
         ["budget left", f"{facts['budget_left']:g} of {facts['budget']:g} {facts['budget_kind']}"],
         [
             "still to find",
-            f"about {left['expected']:.1f} ({left['low']:g} to {left['high']:g} at "
+            f"about {left['expected']:.1f}{unit} ({left['low']:g} to {left['high']:g} at "
             f"{left['level']:.0%}); chance of any: {facts['chance_remaining']:.0%}",
         ],
         [
             "budget brings",
-            f"about {rest['expected']:.1f} ({rest['low']:g} to {rest['high']:g} at "
+            f"about {rest['expected']:.1f}{unit} ({rest['low']:g} to {rest['high']:g} at "
             f"{rest['level']:.0%}) in {rest['measurements']} measurements",
         ],
         [f"next {ahead['measurements']:g}", f"{ahead['expected_finds']:.1f} finds expected"],
@@ -211,7 +213,7 @@ def show_status(facts: dict[str, Any], as_json: bool) -> None:
         ["prior", facts["prior_fitness"]["words"]],
         *(["layer", effect["words"]] for effect in facts.get("layers", ())),
         *([["visits", facts["detection"]["words"]]] if facts.get("detection") else []),
-        *([["targets", facts["targets"]["words"]]] if facts.get("targets") else []),
+        *([["targets", targets["words"]]] if targets else []),
     ]
     for label, text in rows:
         say(f"{label:<14}{text}")

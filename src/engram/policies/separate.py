@@ -86,6 +86,11 @@ def extent_of(shares: Array) -> float:
     return (half + math.sqrt(half**2 + mean * (1 - mean))) / (1 - mean)
 
 
+def cells_touched(extent: float) -> float:
+    """Cells that a square of this side touches on average, as it lies and is turned at random."""
+    return extent**2 + 8 * extent / math.pi + 1
+
+
 def unlike(way: Array, extent: float) -> Array:
     """Chance that two cells of target belong to different targets, by the way between them."""
     return np.asarray(-np.expm1(-((way / (REACH * extent**POWER)) ** POWER)))

@@ -91,6 +91,10 @@ def test_a_goal_goes_with_the_policy(served: Served) -> None:
         tell(served, cell, 1.0)
     targets = served.get("owner of all", f"{FEN}/status").json()["targets"]
     assert (targets["goal"], targets["touched"]) == ("objects", 2)
+    assert targets["untouched"]["low"] <= targets["untouched"]["expected"]
+    assert targets["untouched"]["high"] <= targets["wide"]["high"]
+    assert targets["prospect"]["expected"] <= targets["untouched"]["expected"]
+    assert 0 <= targets["untouched"]["chance"] <= 1
     refused = served.post(
         "owner of all",
         "/campaigns",

@@ -39,6 +39,11 @@ class Targets(Given):
     goal: str
     touched: int = Field(description="Groups of finds that touch each other.")
     extent: float | None = Field(description="Cells across of a target; null before the first.")
+    apart: float = Field(description="Separate targets that were touched, about.")
+    untouched: Interval = Field(description="Targets nobody has touched, and the chance of any.")
+    wide: Interval = Field(description="The same at 95 %.")
+    prospect: Interval = Field(description="Those that all measurements left would touch.")
+    next: Interval = Field(description="Those that the next few would touch.")
     words: str
 
 

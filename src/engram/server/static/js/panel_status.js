@@ -33,6 +33,7 @@ export function statusPanel(planner) {
         expected: number(left.expected), low: number(left.low), high: number(left.high),
         level: number(100 * left.level), chance: number(Math.floor(1000 * status.chance_remaining) / 10),
       })),
+      status.targets && h("p", { class: "targets" }, h("strong", {}, t("targets")), " ", status.targets.words),
       status.detection && h("p", { class: "missed" }, h("strong", {}, t("missing")), " ", status.detection.words),
       (status.layers ?? []).map((effect) => h("p", { class: "effect" }, effect.words)),
       h("p", {}, h("strong", {}, t("fitness")), " ", status.prior_fitness.words));

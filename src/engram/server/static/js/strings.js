@@ -122,6 +122,7 @@ const ENGLISH = {
   budgetLeft: "Budget left",
   leftWords:
     "Left to find: about {expected} ({low} to {high} at {level} %). Chance that anything is left: {chance} %.",
+  targets: "Separate targets:",
   fitness: "Does the memory fit?",
   findsTitle: "Finds over measurements",
   leftTitle: "Left to find",
