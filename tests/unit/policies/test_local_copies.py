@@ -148,6 +148,7 @@ def test_only_what_is_around_measurements_is_computed(monkeypatch: pytest.Monkey
     copies, before, observations = told()
     asked: list[tuple[slice, slice]] = []
     monkeypatch.setattr(copies, "_fit", lambda core: asked.append(core))
+    monkeypatch.setattr(copies, "_choose", lambda enough: False)
     several = [Observation.checked(GRID, (95, col), 0.0, 0.0) for col in (3, 4)]
     alone = [Observation.checked(GRID, (60, 20), 0.0, 0.0)]
     expected = [copies.tiles.box(n) for n in copies.tiles.near((95, 3), copies.margin)]
@@ -166,8 +167,11 @@ def test_only_what_is_around_measurements_is_computed(monkeypatch: pytest.Monkey
         assert asked == cores
 
 
-def test_one_measurement_changes_what_is_around_it_and_the_rest_at_the_next_choice() -> None:
+def test_one_measurement_changes_what_is_around_it_and_the_rest_at_the_next_choice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     copies, before, observations = told()
+    monkeypatch.setattr(copies, "_choose", lambda enough: False)
     copies._anchor = renewed_at(len(observations) + 1)
     item = Observation.checked(GRID, (32, 30), 0.0, 0.0)
     observations.add(item)
@@ -210,6 +214,24 @@ def test_templates_are_chosen_seldom_where_much_was_measured() -> None:
     counts = {renewed_at(n) for n in range(20_001)}
     assert len(counts) < 2 * SLOWLY + SLOWLY * np.log(20_000 / 20) * 1.1
     assert all(renewed_at(n) == n for n in counts)
+
+
+def test_templates_are_chosen_at_once_where_another_is_the_best() -> None:
+    copies, before, observations = told()
+    copies.belief(as_array(others()), observations)
+    known = copies.known
+    truth = np.zeros((GRID.rows, GRID.cols), bool)
+    truth[81:86, 21:25] = True
+    seen = np.zeros_like(truth)
+    seen[80:87, 20:26] = True
+    new = [item for item in items(truth, seen) if observations.available[GRID.index(item.cell)]]
+    for item in new:
+        observations.add(item)
+    copies.learn(before, new)
+    copies._anchor = renewed_at(len(observations))
+    copies.belief(as_array(others()), observations)
+    assert copies.known[0].corner == (80, 20)
+    assert known[0].corner == (11, 13)
 
 
 def test_tiles_cover_an_area_once() -> None:

@@ -3,10 +3,9 @@
 What copies say of a cell follows from the templates and from what was measured around it, so it is
 kept by tiles: each is computed from the measurements in it and around it, ``BESIDE`` cells farther
 than any copy that touches it reaches. What concerns all tiles at once, the three best templates and
-how far copies are turned, changes at few moments: after each measurement at first, later a
-tenth of their number apart. Then tiles are computed again around which something was measured,
-and all of them where the templates have changed; in between a single measurement changes what
-copies say of the cells around it alone.
+how far copies are turned, changes at few moments: where other templates are the best, and, by
+less, when the measurements have grown by a tenth. All tiles are computed again where that is so;
+otherwise a single measurement changes what copies say of the cells around it alone.
 
 Objects that are outlined are looked for where something was measured, in what was believed before
 that with copies, so that partial outlines complete each other as in a small area.
@@ -15,6 +14,7 @@ that with copies, so that partial outlines complete each other as in a small are
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 
 import numpy as np
 import torch
@@ -54,12 +54,12 @@ OBJECTS = (2, LARGEST + 2)
 """Cells before and behind a tile that are looked at for objects that begin in it."""
 NOTHING_SAID = np.array([0, 1], np.float32)[:, None, None]
 """t and 1 - c of cells that copies say nothing of."""
-BETTER = 0.15
+ANOTHER, MUCH = 0.15, 0.5
 """Change of what a template says of a cell, in parts of what the best says, from which on it is
-another."""
+another when templates are due to be chosen, and at any time."""
 SLOWLY = 10
 """Templates are chosen anew when the measurements have grown by one in so many."""
-SAME = 0.02
+TURNED = 0.02
 """Change of the chance that copies are not turned below which nothing is computed anew."""
 
 
@@ -138,7 +138,7 @@ class LocalCopies(CopyForecaster):
         believed = self._heard(others, 1.0)
         for number in self._around(cells, *OBJECTS):
             self._look(number, believed)
-        if due and self._choose():
+        if self._choose(ANOTHER if due else MUCH):
             self._stamps.clear()
             self._room = None
             self._compute(self._near, free)
@@ -319,14 +319,15 @@ class LocalCopies(CopyForecaster):
         if here:
             self.objects[number] = here
 
-    def _choose(self) -> bool:
-        """The best templates, and how far copies are turned; whether they are others now."""
+    def _choose(self, enough: float) -> bool:
+        """The best templates, and how far copies are turned; whether they are others now, by
+        ``enough`` of a change."""
         objects = [one for number in sorted(self.objects) for one in self.objects[number]]
         straight = float(expit(sum(self._odds[number] for number in sorted(self._odds))))
         known = folded(best(objects))
-        pairs = zip(known, self.known, strict=False)
-        same = len(known) == len(self.known) and all(_apart(a, b) < BETTER for a, b in pairs)
-        if same and abs(straight - self.straight) < SAME:
+        pairs = zip_longest(known, self.known)
+        changed = max((_change(one, before) for one, before in pairs), default=0.0)
+        if changed < enough and abs(straight - self.straight) < TURNED:
             return False
         self.known, self.straight = known, straight
         return True
@@ -378,10 +379,11 @@ class LocalCopies(CopyForecaster):
         self._store(set(self._said), observations.available)
 
 
-def _apart(one: Template, other: Template) -> float:
-    """The largest change from what one template says of a cell to what another does, in parts of
-    what the best says; infinite where they are of different cells."""
-    if one.corner != other.corner or not np.array_equal(one.counts, other.counts):
-        return np.inf
-    said, before = (np.exp(each.weight) * each.target for each in (one, other))
-    return float(np.abs(said - before).max())
+def _change(one: Template | None, before: Template | None) -> float:
+    """The largest change of what a template says of a cell, in parts of what the best says; all it
+    says where it is of other cells."""
+    said = [np.exp(min(each.weight, 0.0)) * each.target for each in (one, before) if each]
+    same = one is not None and before is not None and one.corner == before.corner
+    if same and said[0].shape == said[1].shape:
+        return float(np.abs(said[0] - said[1]).max())
+    return max(float(each.max()) for each in said)
