@@ -3,17 +3,18 @@
 What copies say of a cell follows from the templates and from what was measured around it, so it is
 kept by tiles: each is computed from the measurements in it and around it, ``BESIDE`` cells farther
 than any copy that touches it reaches. What concerns all tiles at once, the three best templates and
-how far copies are turned, changes at few moments: where other templates are the best, and, by
+how far copies are turned, changes at few moments: where other templates are much better, and, by
 less, when the measurements have grown by a tenth. All tiles are computed again where that is so;
 otherwise a single measurement changes what copies say of the cells around it alone.
 
-Objects that are outlined are looked for where something was measured, in what was believed before
-that with copies, so that partial outlines complete each other as in a small area.
+Objects that are outlined are looked for where something was measured, in what is believed with
+copies, twice where much was measured at once, so that partial outlines complete each other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 
 import numpy as np
@@ -26,7 +27,7 @@ from engram.blocks import Field, Stored, as_array, field_of
 from engram.grid import Grid
 from engram.layout import Blocks
 from engram.observation import Observations
-from engram.policies.copies import Copied, CopyForecaster, Fit, Stamps, spoken, turn_odds
+from engram.policies.copies import PASSES, Copied, CopyForecaster, Fit, Stamps, spoken, turn_odds
 from engram.policies.forecast import Array
 from engram.policies.local.room import LocalRoom
 from engram.policies.local.tiles import Box, Cell, Tiles, within
@@ -74,7 +75,8 @@ def renewed_at(count: int) -> int:
 class LocalCopies(CopyForecaster):
     """Copies beside whatever else is believed of a large area, as fields.
 
-    known    : the templates;  straight : chance that copies are the same way round
+    known    : the templates, those that look the same as one;  straight : chance that copies are
+        the same way round
     objects  : what is outlined, by the tile in which it begins
     """
 
@@ -83,6 +85,7 @@ class LocalCopies(CopyForecaster):
         self.layout = layout
         side = layout.side * max(1, CORE // layout.side)
         self.tiles = Tiles(grid.rows, grid.cols, side)
+        self._chosen: list[Template] = []
         self.known: list[Template] = []
         self.straight = 0.5
         self.objects: dict[int, list[Template]] = {}
@@ -135,10 +138,12 @@ class LocalCopies(CopyForecaster):
             self._compute(self._stale, free)
         else:
             self._compute_around(cells[0], free)
-        believed = self._heard(others, 1.0)
-        for number in self._around(cells, *OBJECTS):
-            self._look(number, believed)
-        if self._choose(ANOTHER if due else MUCH):
+        for _ in range(PASSES if len(cells) > 1 else 1):
+            believed = self._heard(others, 1.0)
+            for number in self._around(cells, *OBJECTS):
+                self._look(number, believed)
+            if not self._choose(ANOTHER if due else MUCH):
+                break
             self._stamps.clear()
             self._room = None
             self._compute(self._near, free)
@@ -324,12 +329,10 @@ class LocalCopies(CopyForecaster):
         ``enough`` of a change."""
         objects = [one for number in sorted(self.objects) for one in self.objects[number]]
         straight = float(expit(sum(self._odds[number] for number in sorted(self._odds))))
-        known = folded(best(objects))
-        pairs = zip_longest(known, self.known)
-        changed = max((_change(one, before) for one, before in pairs), default=0.0)
-        if changed < enough and abs(straight - self.straight) < TURNED:
+        if _change(self._chosen, objects) < enough and abs(straight - self.straight) < TURNED:
             return False
-        self.known, self.straight = known, straight
+        self._chosen, self.straight = best(objects), straight
+        self.known = folded(self._chosen)
         return True
 
     # -- keeping state ---------------------------------------------------------------------
@@ -354,7 +357,7 @@ class LocalCopies(CopyForecaster):
             "copies/said": torch.from_numpy(said),
             "copies/judged": torch.tensor([number for number, _ in odds], dtype=torch.int64),
             "copies/odds": torch.tensor([value for _, value in odds], dtype=torch.float64),
-            **packed("copies/known", [(0, one) for one in self.known]),
+            **packed("copies/chosen", [(0, one) for one in self._chosen]),
             **packed("copies/objects", numbered),
         }
 
@@ -363,7 +366,8 @@ class LocalCopies(CopyForecaster):
         self._forget()
         told, self._anchor = state["copies/at"].tolist()
         self.straight = float(state["copies/straight"][0])
-        self.known = [one for _, one in unpacked("copies/known", state)]
+        self._chosen = [one for _, one in unpacked("copies/chosen", state)]
+        self.known = folded(self._chosen)
         self.objects = {}
         for number, one in unpacked("copies/objects", state):
             self.objects.setdefault(number, []).append(one)
@@ -379,11 +383,20 @@ class LocalCopies(CopyForecaster):
         self._store(set(self._said), observations.available)
 
 
-def _change(one: Template | None, before: Template | None) -> float:
-    """The largest change of what a template says of a cell, in parts of what the best says; all it
-    says where it is of other cells."""
-    said = [np.exp(min(each.weight, 0.0)) * each.target for each in (one, before) if each]
-    same = one is not None and before is not None and one.corner == before.corner
-    if same and said[0].shape == said[1].shape:
-        return float(np.abs(said[0] - said[1]).max())
-    return max(float(each.max()) for each in said)
+def _change(chosen: Sequence[Template], objects: Sequence[Template]) -> float:
+    """By how much templates that were chosen have changed, or are no longer among the best: the
+    largest difference of what one says of a cell, or of what those of one rank count, in parts of
+    what the best says."""
+    top = max((one.weight for one in objects), default=0.0)
+    there = {one.corner: replace(one, weight=one.weight - top) for one in objects}
+    present = [there.get(one.corner) for one in chosen]
+    changes = [0.0]
+    for before, now in zip(chosen, present, strict=True):
+        said = np.exp(before.weight) * before.target
+        if now is None or not np.array_equal(now.counts, before.counts):
+            changes.append(float(said.max()))
+        else:
+            changes.append(float(np.abs(said - np.exp(now.weight) * now.target).max()))
+    kept = sorted((one.weight for one in present if one is not None), reverse=True)
+    pairs = zip_longest((one.weight for one in best(objects)), kept, fillvalue=-np.inf)
+    return max(changes + [float(np.exp(new) - np.exp(old)) for new, old in pairs])
