@@ -44,7 +44,7 @@ class Stored:
     high, low : (count,) largest value of cells that can still be visited, smallest of all
     """
 
-    values: list[Array]
+    values: Sequence[Array]
     label: NDArray[np.intp]
     high: Array
     low: Array
@@ -58,7 +58,7 @@ class Stored:
 
     def replaced(self, new: Mapping[int, Array], open_to: Mapping[int, Mask]) -> Stored:
         """The same with some blocks anew; ``open_to`` says which cells of these can be visited."""
-        values, label = self.values.copy(), self.label.copy()
+        values, label = list(self.values), self.label.copy()
         high, low = self.high.copy(), self.low.copy()
         for block, array in new.items():
             values[block], label[block] = array, -1

@@ -32,6 +32,8 @@ BEFORE_WIDE: dict[str, Any] = {"window_views": 4, "wide": False}
 were larger than the areas a memory was trained on."""
 BEFORE_ROOM: dict[str, Any] = {"room": False}
 """The default engine, before it looked for the next find where another copy has room."""
+BEFORE_LOCAL_COPIES: dict[str, Any] = {"local_copies": False}
+"""The default engine, before it recognised copies in areas that are computed by windows."""
 PAPERS = ("em-ptdm", "diffatd", "greedy")
 """Policies that have that preset."""
 SPREADING = ("em-ptdm", "gp", "spread", "layer-order")
@@ -47,9 +49,10 @@ def options_of_then(spec: Spec, memories: Sequence[PermanentMemory] | None) -> d
     if ours and spec.rules < 6:
         layered = {} if spec.layers is None or spec.rules >= 5 else BEFORE_JUDGED
         copies = BEFORE_COPIES if spec.rules < 4 else {}
-        return BEFORE_ROOM | BEFORE_WIDE | BEFORE_LEARNT | layered | copies
-    if ours and spec.rules < 8:
-        return BEFORE_ROOM | (BEFORE_WIDE if spec.rules < 7 else {})
+        return BEFORE_LOCAL_COPIES | BEFORE_ROOM | BEFORE_WIDE | BEFORE_LEARNT | layered | copies
+    if ours and spec.rules < 9:
+        room = BEFORE_ROOM if spec.rules < 8 else {}
+        return BEFORE_LOCAL_COPIES | room | (BEFORE_WIDE if spec.rules < 7 else {})
     if spec.rules >= 3:
         return {}
     if spec.preset == "paper":

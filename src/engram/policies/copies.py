@@ -34,13 +34,13 @@ places are convolutions.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.ndimage import label
+from scipy.ndimage import find_objects, label
 from scipy.special import expit
 from torch import Tensor
 
@@ -50,8 +50,8 @@ from engram.policies.base import log_likelihood
 from engram.policies.forecast import Array
 from engram.policies.mixing import DISCOUNT
 from engram.policies.outlines import EIGHT, Mask
-from engram.policies.room import Room
-from engram.policies.templates import CLEAR, Places, Template, templates, turned, ways
+from engram.policies.room import Room, Spacious
+from engram.policies.templates import CLEAR, Part, Places, Template, templates, turned, ways
 
 ALONE = 0.3
 """pi, the chance of target of a measured cell that no copy explains."""
@@ -75,7 +75,8 @@ class Fit:
         are the template itself are no copies, and have the number behind the last
     log_factor : (E, 8, S, S) log Bayes factor and weight of a copy, -inf where it covers no find
     covers     : (E, 8, S, S) how many finds it covers
-    speaks     : (2, E, 8, K, K) chance of target of its cells, and whether it speaks of them
+    speaks     : Fourier transform of (2, E, 8, K, K) the chance of target of its cells, and whether
+        it speaks of them
     """
 
     places: Places
@@ -83,7 +84,7 @@ class Fit:
     touching: NDArray[np.int64]
     log_factor: Array
     covers: NDArray[np.int64]
-    speaks: Array
+    speaks: Tensor
 
     def claimed(self, weight: Array) -> Array:
         """(F,) what copies of these weights (E, 8, S, S) that hold a find weigh together."""
@@ -99,9 +100,7 @@ class Fit:
     def spread(self, weight: Array) -> Array:
         """(2, rows, cols) what copies of these weights (E, 8, S, S) say of every cell."""
         places = self.places
-        return places.on_cells(
-            (places.transform(weight) * places.transform(self.speaks)).sum((1, 2))
-        )
+        return places.on_cells((places.transform(weight) * self.speaks).sum((1, 2)))
 
 
 def _touching(
@@ -119,32 +118,49 @@ def _touching(
     return touching
 
 
-def _fit(known: Sequence[Template], found: Mask, blank: Mask) -> Fit:
-    rows, cols = found.shape
-    places = Places.of(known, (rows, cols))
-    target, counts = places.tables(known)
-    chance = np.where(counts > 0, target, 0.5)
-    hit, miss = np.log(chance / ALONE), np.log((1 - chance) / (1 - ALONE))
-    tables = turned(np.stack([target, counts, counts * hit, counts * miss]))
-    own = np.stack([one.place for one in known])
-    outside = np.stack([found, blank])[:, None] & ~own  # (2, E, rows, cols)
-    factors, there = places.mirrored(tables[2:]), places.transform(outside)[:, :, None]
-    factor = places.at_places((there * factors).sum(0))
-    finds = np.argwhere(found)
-    touching = _touching(finds, own, tables[:2], places.shape)
-    covers = np.bincount(touching.ravel(), minlength=factor.size + 1)[:-1].reshape(factor.shape)
-    weight = np.array([one.weight for one in known]) - known[0].weight
-    factor = np.where(covers > 0, factor + weight[:, None, None, None], -np.inf)
-    return Fit(places, finds, touching, factor, covers, tables[:2])
+class Stamps:
+    """Templates in all their turns, ready to be laid over parts of an area (rows, cols).
+
+    known : E templates
+    """
+
+    def __init__(self, known: Sequence[Template], shape: tuple[int, int]) -> None:
+        self.known, self.places = known, Places.of(known, shape)
+        target, counts = self.places.tables(known)
+        chance = np.where(counts > 0, target, 0.5)
+        hit, miss = np.log(chance / ALONE), np.log((1 - chance) / (1 - ALONE))
+        tables = turned(np.stack([target, counts, counts * hit, counts * miss]))
+        self._tables, self._factors = tables[:2], self.places.mirrored(tables[2:])
+        self._speaks = self.places.transform(self._tables)
+        weight = np.array([one.weight for one in known]) - known[0].weight
+        self._weight = weight[:, None, None, None]
+
+    def fit(self, found: Mask, blank: Mask, part: Part) -> Fit:
+        """How they fit what was measured in a part (rows, cols)."""
+        places = self.places
+        own = np.stack([one.place(part) for one in self.known])
+        outside = np.stack([found, blank])[:, None] & ~own  # (2, E, rows, cols)
+        there = places.transform(outside)[:, :, None]
+        factor = places.at_places((there * self._factors).sum(0))
+        finds = np.argwhere(found)
+        touching = _touching(finds, own, self._tables, places.shape)
+        covers = np.bincount(touching.ravel(), minlength=factor.size + 1)[:-1].reshape(factor.shape)
+        factor = np.where(covers > 0, factor + self._weight, -np.inf)
+        return Fit(places, finds, touching, factor, covers, self._speaks)
 
 
-def straightness(fit: Fit, first: Template, found: Mask) -> float:
-    """Chance that copies are the same way round, by the groups of finds outside the first
-    template."""
-    parts, count = label(found & ~first.place, EIGHT)
+def turn_odds(
+    fit: Fit, own: Mask, found: Mask, counted: Callable[[int, int], bool] | None = None
+) -> float:
+    """Log-odds that copies are the same way round, by the groups of finds outside the best
+    template, which has the cells ``own``; of those groups alone whose first row and column are
+    ``counted``."""
+    parts, _ = label(found & ~own, EIGHT)
     group, odds = parts[tuple(fit.finds.T)], 0.0
     copies = fit.log_factor[0].size
-    for number in range(1, count + 1):
+    for number, (rows, cols) in enumerate(find_objects(parts), start=1):
+        if counted is not None and not counted(rows.start, cols.start):
+            continue
         touching = fit.touching[group == number]
         held = np.bincount(touching[touching < copies])
         most = np.flatnonzero(held > 0.5 * len(touching))
@@ -152,34 +168,19 @@ def straightness(fit: Fit, first: Template, found: Mask) -> float:
             said, turn = fit.log_factor.ravel()[most], most // fit.log_factor[0, 0].size
             straight, any_way = (np.logaddexp.reduce(x) for x in (said[turn == 0], said))
             odds += np.clip(straight - any_way + np.log(8), -CAPPED, CAPPED)
-    return float(expit(odds))
+    return float(odds)
 
 
-@dataclass(frozen=True, eq=False)
-class _Said:
-    """What an E-step says: (rows, cols) probability of target by copies, times how far they speak
-    of a cell, and that; the chance that copies are the same way round; the templates."""
-
-    target: Array
-    counts: Array
-    straight: float
-    known: list[Template]
-
-
-def _e_step(p: Array, found: Mask, blank: Mask, straight: float | None) -> _Said | None:
-    """``straight`` is judged if it is not known yet; None where nothing is outlined."""
-    known = templates(p, found, blank)
-    if not known:
-        return None
-    fit = _fit(known, found, blank)
-    straight = straightness(fit, known[0], found) if straight is None else straight
+def spoken(fit: Fit, straight: float) -> tuple[Array, Array]:
+    """(rows, cols) what copies say of every cell, the probability of target by copies times how far
+    they speak of it, and that; ``straight`` is the chance that they are the same way round."""
     weight, known_to_cover = np.zeros_like(fit.log_factor), fit.covers > 0
     np.exp(np.minimum(fit.log_factor, MOST_NATS), out=weight, where=known_to_cover)
     weight *= ways(straight)
     share = fit.covered(1 / (1 + fit.claimed(weight)))
     both = fit.spread(weight * share / np.maximum(fit.covers, 1.0))
     target, counts = both / np.maximum(both[1], 1.0)
-    return _Said(target, counts, straight, known)
+    return target, counts
 
 
 @torch.inference_mode()
@@ -194,14 +195,20 @@ def by_copies(
     """
     area = np.ones(p.shape, bool) if area is None else area
     p = np.where(found, 1.0, np.where(blank, 0.0, p))
-    believed, speak, straight, room = p, np.zeros(p.shape, bool), None, None
+    believed, speak, part = p, np.zeros(p.shape, bool), Part.whole(p)
+    straight: float | None = None
+    room: Room | None = None
     for _ in range(PASSES):
-        said = _e_step(believed, found, blank, straight)
-        if said is None:
+        known = templates(believed, found, blank)
+        if not known:
             break
-        straight, room = said.straight, Room(said.known, said.straight, found, blank, area)
-        speak = (said.counts > CLEAR) & ~found & ~blank
-        both = np.clip(said.target + (1 - said.counts) * p, 0.0, 1.0)
+        fit = Stamps(known, part.shape).fit(found, blank, part)
+        if straight is None:
+            straight = float(expit(turn_odds(fit, known[0].place(part), found)))
+        target, counts = spoken(fit, straight)
+        room = Room(known, straight, found, blank, area)
+        speak = (counts > CLEAR) & ~found & ~blank
+        both = np.clip(target + (1 - counts) * p, 0.0, 1.0)
         believed = np.where(speak, both, p)
     return believed, speak, room
 
@@ -211,7 +218,7 @@ class Copied:
     """What is believed of every cell with and without copies.
 
     probability : (n_cells,) of both together;  copies, others : (n_cells,) of each
-    speak       : (n_cells,) cells that copies speak of;  weight : what they count
+    heard       : whether copies speak of any cell;  weight : what they count
     room        : where further ones may lie; None where nothing is outlined
     proven      : what they count without a head start
     """
@@ -219,9 +226,9 @@ class Copied:
     probability: Array
     copies: Array
     others: Array
-    speak: Mask
+    heard: bool
     weight: float
-    room: Room | None
+    room: Spacious | None
     proven: float
 
 
@@ -245,6 +252,11 @@ class CopyForecaster:
         return float(expit(FAVOUR + self._gain))
 
     @property
+    def proven(self) -> float:
+        """w without a head start."""
+        return float(expit(self._gain))
+
+    @property
     def _gain(self) -> float:
         """Nats by which copies have predicted better, of late."""
         age = np.arange(len(self._gains))[::-1]
@@ -261,7 +273,7 @@ class CopyForecaster:
         speak, w = cells.ravel(), self.weight
         copies = np.where(speak, table.ravel(), others)
         both = np.where(speak, w * copies + (1 - w) * others, others)
-        return Copied(both, copies, others, speak, w, room, float(expit(self._gain)))
+        return Copied(both, copies, others, bool(speak.any()), w, room, self.proven)
 
     def learn(self, before: Copied, new: Sequence[Observation]) -> None:
         """Score what was said before these outcomes."""
@@ -275,5 +287,5 @@ class CopyForecaster:
     def state(self) -> dict[str, Tensor]:
         return {"copies": torch.tensor(self._gains, dtype=torch.float64)}
 
-    def restore(self, state: dict[str, Tensor]) -> None:
+    def restore(self, observations: Observations, state: dict[str, Tensor]) -> None:
         self._gains = state["copies"].tolist()

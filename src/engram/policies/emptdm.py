@@ -21,7 +21,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -43,6 +42,7 @@ from engram.policies.forecast import Array, Belief
 from engram.policies.imagination import Imagination
 from engram.policies.layering import LayerBelief, LayerForecaster
 from engram.policies.local import is_large
+from engram.policies.local.copies import LocalCopies
 from engram.policies.local.lookahead import LocalLookAhead
 from engram.policies.local.memory import LocalMemory, LocalMemoryBelief
 from engram.policies.local.process import LocalProcess
@@ -150,9 +150,13 @@ class EmPtdm(Policy):
         self.mixes = ("memory", *(name for name, counts in others.items() if counts))
         leader = self.mixes.index("layers") if others["layers"] else 0
         self.mixture = EvidenceMixture(grid, count=len(self.mixes), leader=leader)
-        alike = settings.copies and settings.goal == "cells"
-        whole = detection.perfect and not self.local and (settings.judged or not layers)
-        self.copies = CopyForecaster(grid) if alike and whole else None
+        alike = settings.copies and settings.goal == "cells" and detection.perfect
+        self.copies: CopyForecaster | None = None
+        if isinstance(self.process, LocalProcess):
+            if alike and settings.local_copies:
+                self.copies = LocalCopies(grid, self.process.layout)
+        elif alike and (settings.judged or not layers):
+            self.copies = CopyForecaster(grid)
         self.ranker: Ranker[Belief] = (
             Likely() if settings.rule == "probability" else settings.foraging
         )
@@ -215,7 +219,7 @@ class EmPtdm(Policy):
         """What each forecaster counts; copies where they speak of any cell."""
         weights = dict(zip(self.mixes, beliefs.mixed.weights.tolist(), strict=True))
         copied = beliefs.copied
-        if copied is None or not copied.speak.any():
+        if copied is None or not copied.heard:
             return weights
         rest = {name: (1 - copied.weight) * weight for name, weight in weights.items()}
         return {**rest, "copies": copied.weight}
@@ -241,7 +245,7 @@ class EmPtdm(Policy):
         doubt = self._doubt_by_room(beliefs) if ranking.why == "frontier" else None
         if doubt is not None:
             where = replace(mixed, doubt=doubt)
-            return replace(rule.order(where, offer.available, progress), why="room")
+            ranking = replace(rule.order(where, offer.available, progress), why="room")
         return replace(ranking, total=FieldTies().broken(ranking.total)) if self.local else ranking
 
     def _doubt_by_room(self, beliefs: Beliefs) -> Array | None:
@@ -250,8 +254,7 @@ class EmPtdm(Policy):
         copied = beliefs.copied
         if not self.settings.room or copied is None or copied.room is None:
             return None
-        share, w = copied.room.share.ravel(), copied.proven
-        return np.asarray(beliefs.mixed.doubt * (1 - w + w * share))
+        return copied.room.doubt(beliefs.mixed.doubt, copied.proven)
 
     def _outdone(self, mixed: MixedBelief) -> bool:
         """Whether the outcomes alone predict better than all that knew something beforehand."""
@@ -355,7 +358,7 @@ class EmPtdm(Policy):
         self.memory.restore(observations, state)
         self.mixture.restore(state["mixture"].numpy())
         if self.copies is not None:
-            self.copies.restore(state)
+            self.copies.restore(observations, state)
         self.explained.restore(observations, state)
 
 

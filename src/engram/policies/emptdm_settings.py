@@ -41,8 +41,9 @@ class EmPtdmSettings:
     a        : factor of alpha(B) (appendix G): decides under rule ``paper``, explains otherwise
     every    : measurements between two refreshes of the particles (1 under rule ``paper``)
     sigma    : sigma_x of Eq. 9, in model units
-    copies   : recognise copies of what was outlined (``copies``), in areas that are computed as a
-        whole, where every visit tells the truth; for goal ``cells``
+    copies   : recognise copies of what was outlined (``copies``), where every visit tells the
+        truth; for goal ``cells``
+    local_copies : in areas that are computed by windows too (``local.copies``)
     room     : look for the next find where another copy has room (``room``), as far as copies have
         predicted better than what is believed without them
     judged   : layers count as far as the measurements say that they matter
@@ -73,6 +74,7 @@ class EmPtdmSettings:
     every: int = 10
     sigma: float = 1.0
     copies: bool = True
+    local_copies: bool = True
     room: bool = True
     judged: bool = True
     dreams: int = 0

@@ -7,7 +7,7 @@ they were measured. The fewer of them are known, the less it counts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -43,20 +43,59 @@ class Template:
 
     target : (h, w) probability of target;  counts : (h, w) cells it speaks of, its own and those
         around them
-    place  : (rows, cols) where in the area that is
+    corner : row and column of the area at which these tables begin, -1 beside its border
     weight : logarithm of how much it counts
     """
 
     target: Array
     counts: Mask
-    place: Mask
+    corner: tuple[int, int]
     weight: float
+
+    def place(self, part: Part) -> Mask:
+        """(rows, cols) its cells in a part of the area."""
+        out: Mask = np.zeros(part.shape, bool)
+        cells = np.argwhere(self.counts) + np.subtract(self.corner, part.corner)
+        inside = ((cells >= 0) & (cells < part.shape)).all(axis=1)
+        out[tuple(cells[inside].T)] = True
+        return out
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of an area: row and column where it begins, its shape, and that of the area."""
+
+    corner: tuple[int, int]
+    shape: tuple[int, int]
+    area: tuple[int, int]
+
+    @classmethod
+    def whole(cls, table: Array | Mask) -> Part:
+        """All of the area of a table (rows, cols)."""
+        shape = (table.shape[0], table.shape[1])
+        return cls((0, 0), shape, shape)
+
+    def at_border(self, window: tuple[slice, ...]) -> bool:
+        """Whether a window of the part touches the border of the area."""
+        sides = zip(window, self.corner, self.area, strict=True)
+        return any(side.start + at == 0 or side.stop + at == size for side, at, size in sides)
 
 
 def templates(p: Array, found: Mask, blank: Mask) -> list[Template]:
     """The best known objects of an area (rows, cols), best first."""
-    wrong = np.where(found | blank, 0.0, np.minimum(p, 1 - p))
+    return best(outlined(p, found, blank, Part.whole(p)))
+
+
+def best(made: Iterable[Template]) -> list[Template]:
+    """Those that are known best, best first."""
+    return sorted(made, key=lambda one: -one.weight)[:MOST]
+
+
+def outlined(p: Array, found: Mask, blank: Mask, part: Part) -> list[Template]:
+    """The objects of a part (rows, cols) of an area of which enough is known."""
+    wrong = _framed(np.where(found | blank, 0.0, np.minimum(p, 1 - p)), 1)
     parts, _ = label(((p > 0.5) | found) & ~blank, EIGHT)
+    inside: Mask = _framed(np.ones_like(found), 1)
     padded, made = _framed(p, 1), []
     for number, window in enumerate(find_objects(parts), start=1):
         body = parts[window] == number
@@ -64,17 +103,15 @@ def templates(p: Array, found: Mask, blank: Mask) -> list[Template]:
         if finds < LEAST_FINDS or max(body.shape) > LARGEST:
             continue
         around = tuple(slice(side.start, side.stop + 2) for side in window)
-        place: Mask = np.zeros(padded.shape, bool)
-        place[around] = _with_neighbours(body)
-        place = place[1:-1, 1:-1]
-        cut = any(
-            side.start == 0 or side.stop == size for side, size in zip(window, p.shape, strict=True)
-        )
-        unsure = float(wrong[place].sum()) + cut * CUT
+        counts = _with_neighbours(body) & inside[around]
+        unsure = float(wrong[around][counts].sum()) + part.at_border(window) * CUT
         target = np.clip(padded[around], CLEAR, 1 - CLEAR)
-        counts = _framed(place, 1)[around]
-        made.append(Template(target, counts, place, float(np.log(finds)) - unsure / UNSURE))
-    return sorted(made, key=lambda one: -one.weight)[:MOST]
+        corner = (
+            window[0].start + part.corner[0] - 1,
+            window[1].start + part.corner[1] - 1,
+        )
+        made.append(Template(target, counts, corner, float(np.log(finds)) - unsure / UNSURE))
+    return made
 
 
 def _framed(table: Table, width: int) -> Table:

@@ -101,6 +101,16 @@ def test_campaigns_of_before_do_not_ask_for_room(tmp_path: Path, rules: int, roo
     assert policy.settings.room == room
 
 
+@pytest.mark.parametrize(("rules", "copies"), [(5, False), (8, False), (RULES, True)])
+def test_large_campaigns_of_before_recognise_no_copies(
+    tmp_path: Path, rules: int, copies: bool
+) -> None:
+    policy = _campaign(tmp_path, rules, Grid(80, 80), policy="em-ptdm").policy()
+    assert isinstance(policy, EmPtdm)
+    assert (policy.copies is not None) == copies
+    assert policy.settings.room == (rules >= 8)
+
+
 @pytest.mark.parametrize(
     ("rules", "copies", "judged"), [(3, False, False), (4, True, False), (RULES, True, True)]
 )

@@ -10,7 +10,7 @@ from engram import Grid, Observation, load_memory, make_policy
 from engram.observation import Observations
 from engram.policies.copies import ALONE, CopyForecaster, by_copies
 from engram.policies.outlines import views
-from engram.policies.templates import CLEAR, templates
+from engram.policies.templates import CLEAR, Part, templates
 
 Mask = NDArray[np.bool_]
 
@@ -42,7 +42,9 @@ def test_an_outlined_object_is_a_template() -> None:
     (one,) = templates(p, found, blank)
     np.testing.assert_array_equal(one.target > 0.5, np.pad(L, 1))
     assert one.target.max() == 1 - CLEAR
-    assert one.place.sum() == one.counts.sum() == 24  # the L and the cells that touch it
+    assert (
+        one.place(Part.whole(found)).sum() == one.counts.sum() == 24
+    )  # the L and the cells that touch it
     assert one.weight == pytest.approx(np.log(6))  # nothing in or around it is open
 
 
@@ -59,8 +61,9 @@ def test_the_better_a_template_is_known_the_more_it_counts() -> None:
     truth = area((3, 4, L), (10, 10, L))
     seen = outlined(3, 4, L) | (truth & outlined(10, 10, L))  # no blank around the second
     best, second = templates(*seen_of(truth, seen))
-    assert best.place[3, 4]
-    assert second.place[10, 10]
+    whole = Part.whole(truth)
+    assert best.place(whole)[3, 4]
+    assert second.place(whole)[10, 10]
     assert best.weight > second.weight
 
 
@@ -101,7 +104,7 @@ def test_a_template_at_the_border_says_nothing_of_what_lies_beyond() -> None:
     seen[0:5, 2:7] = True
     (one,) = templates(*seen_of(truth, seen))
     assert not one.counts[0].any()
-    assert one.place.sum() == one.counts.sum()
+    assert one.place(Part.whole(truth)).sum() == one.counts.sum()
 
 
 def by_loops(truth: Mask, seen: Mask, base: float) -> NDArray[np.float64]:
@@ -228,7 +231,7 @@ def test_copies_count_as_far_as_they_predict() -> None:
     gain = np.log(before.copies[cell] / 0.2)
     assert forecaster.weight == pytest.approx(1 / (1 + np.exp(-1.0 - gain)))
     again = CopyForecaster(grid)
-    again.restore(forecaster.state())
+    again.restore(observations, forecaster.state())
     assert again.weight == forecaster.weight
     forecaster.learn(before, [miss, miss])
     assert forecaster.weight < 0.2

@@ -179,9 +179,8 @@ def test_copies_count_as_far_as_layers_do_not_lead(memory: PermanentMemory) -> N
     assert leads > 0.05
     weight = (1 - leads) * policy.copies.weight
     assert copied.weight == pytest.approx(weight)
-    assert copied.speak.any()
-    both = np.where(copied.speak, weight * copied.copies + (1 - weight) * copied.others, 0.0)
-    expected = np.where(copied.speak, both, copied.others)
+    assert copied.heard
+    expected = weight * copied.copies + (1 - weight) * copied.others
     np.testing.assert_allclose(beliefs.mixed.probability, expected)
 
 

@@ -37,7 +37,7 @@ class Ready:
     def of(cls, told: int, mean: Stored, doubt: Stored) -> Ready:
         """Of all blocks that have values of their own."""
         blocks = np.flatnonzero(mean.label < 0)
-        both = (np.concatenate([one.values[b] for b in blocks]) for one in (mean, doubt))
+        both = (np.concatenate([one.values[b] for b in blocks.tolist()]) for one in (mean, doubt))
         return cls(told, blocks, *both)
 
     @classmethod

@@ -1,0 +1,94 @@
+"""Room for further copies (``policies.room``) in a large area: of tiles, where the best cells are
+looked for.
+
+Room is a share of that of land far from everything; tiles without a measurement in or around them
+have all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, overload
+
+import numpy as np
+import torch
+
+from engram.blocks import Array, Field, Stored, as_array, field_of
+from engram.policies.room import Bodies
+from engram.policies.templates import Template
+
+if TYPE_CHECKING:
+    from engram.policies.local.copies import LocalCopies
+
+
+class LocalRoom:
+    """What room there is in the area of ``copies``, for these templates, as of what was told last.
+
+    Shares of tiles are kept until something is measured around them.
+    """
+
+    def __init__(self, copies: LocalCopies, known: Sequence[Template], straight: float) -> None:
+        self._copies, self.known, self.straight = copies, known, straight
+        self._bodies: dict[tuple[int, int], Bodies] = {}
+        self._shares: dict[int, Array] = {}
+
+    def forget(self, numbers: Iterable[int]) -> None:
+        """The shares of these tiles."""
+        for number in numbers:
+            self._shares.pop(number, None)
+
+    @torch.inference_mode()
+    def share(self, number: int) -> Array:
+        """(rows, cols) of a tile."""
+        if number not in self._shares:
+            copies = self._copies
+            box, part = copies.part(number, copies.margin)
+            if part.shape not in self._bodies:
+                self._bodies[part.shape] = Bodies(self.known, self.straight, part.shape)
+            bodies, open_cells = self._bodies[part.shape], ~copies.grid.closed[box]
+            room = bodies.room(copies.found[box], copies.blank[box], open_cells)
+            self._shares[number] = np.minimum(room[copies.inside(number)] / bodies.untouched, 1.0)
+        return self._shares[number]
+
+    def doubt(self, doubt: Array, w: float) -> Array:
+        field = field_of(doubt)
+        count, inner = len(field.parts), field.combine
+
+        def combine(*values: Array) -> Array:
+            return np.asarray(inner(*values[:count]) * (1 - w + w * values[count]))
+
+        return as_array(Field(field.layout, (*field.parts, self._stored()), combine))
+
+    def _stored(self) -> Stored:
+        """The share of every cell; where it is not known yet, no more than 1."""
+        layout, copies = self._copies.layout, self._copies
+        high = np.ones(layout.count)
+        for number, table in self._shares.items():
+            for block, inside in copies.blocks(number):
+                high[block] = table[inside].max()
+        label = np.where(copies.near_blocks, -1, 0)
+        return Stored(Shares(self, copies), label, high, np.zeros(layout.count))
+
+
+class Shares(Sequence[Array]):
+    """The shares of the cells of every block, computed when somebody looks."""
+
+    def __init__(self, room: LocalRoom, copies: LocalCopies) -> None:
+        self._room, self._copies = room, copies
+
+    def __len__(self) -> int:
+        return self._copies.layout.count
+
+    @overload
+    def __getitem__(self, block: int) -> Array: ...
+    @overload
+    def __getitem__(self, block: slice) -> Sequence[Array]: ...
+    def __getitem__(self, block: int | slice) -> Array | Sequence[Array]:
+        if isinstance(block, slice):
+            return [self[number] for number in range(*block.indices(len(self)))]
+        copies = self._copies
+        rows, cols = copies.layout.box(block)
+        if not copies.near_blocks[block]:
+            return np.ones((rows.stop - rows.start) * (cols.stop - cols.start))
+        number = next(copies.tiles.near((rows.start, cols.start), 0))
+        return self._room.share(number)[dict(copies.blocks(number))[block]].ravel()
