@@ -132,7 +132,7 @@ class Stamps:
         tables = turned(np.stack([target, counts, counts * hit, counts * miss]))
         self._tables, self._factors = tables[:2], self.places.mirrored(tables[2:])
         self._speaks = self.places.transform(self._tables)
-        weight = np.array([one.weight for one in known]) - known[0].weight
+        weight = np.array([one.weight for one in known])
         self._weight = weight[:, None, None, None]
 
     def fit(self, found: Mask, blank: Mask, part: Part) -> Fit:

@@ -48,7 +48,7 @@ class Bodies:
         allowed = np.minimum(np.clip(1 - target, CLEAR, 1.0) / (1 - STRAY), 1.0)
         said, body, miss = turned(np.stack([target, target > 0.5, counts * np.log(allowed)]))
         self._cells = body.sum((-1, -2), keepdims=True)
-        trust = np.exp([one.weight - known[0].weight for one in known])
+        trust = np.exp([one.weight for one in known])
         self._weight = ways(straight) * trust[:, None, None, None]
         self._body, self._miss = places.mirrored(body), places.mirrored(miss)
         self._said = places.transform(said)

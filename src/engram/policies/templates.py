@@ -7,8 +7,8 @@ they were measured. The fewer of them are known, the less it counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -35,6 +35,8 @@ UNSURE = 4.0
 """Wrong cells to be expected at which a template counts e times less."""
 CUT = 3.0
 """Wrong cells that count for a template at the border of the area, part of which may lie beyond."""
+SAME = 0.05
+"""Difference of two templates in any cell below which they look the same."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +46,7 @@ class Template:
     target : (h, w) probability of target;  counts : (h, w) cells it speaks of, its own and those
         around them
     corner : row and column of the area at which these tables begin, -1 beside its border
-    weight : logarithm of how much it counts
+    weight : logarithm of how much it counts; once chosen, beside the best
     """
 
     target: Array
@@ -88,7 +90,28 @@ def templates(p: Array, found: Mask, blank: Mask) -> list[Template]:
 
 def best(made: Iterable[Template]) -> list[Template]:
     """Those that are known best, best first."""
-    return sorted(made, key=lambda one: -one.weight)[:MOST]
+    chosen = sorted(made, key=lambda one: -one.weight)[:MOST]
+    return [replace(one, weight=one.weight - chosen[0].weight) for one in chosen]
+
+
+def folded(chosen: Sequence[Template]) -> list[Template]:
+    """Templates that look the same as one: copies of any of them are copies of it, and weigh what
+    they weigh together."""
+    kept: list[Template] = []
+    for one in chosen:
+        at = next((i for i, other in enumerate(kept) if _same(one, other)), None)
+        if at is None:
+            kept.append(one)
+        else:
+            both = float(np.logaddexp(kept[at].weight, one.weight))
+            kept[at] = replace(kept[at], weight=both)
+    return kept
+
+
+def _same(one: Template, other: Template) -> bool:
+    """Whether two templates say the same of the same cells."""
+    alike = np.array_equal(one.counts, other.counts)
+    return alike and float(np.abs(one.target - other.target).max()) < SAME
 
 
 def outlined(p: Array, found: Mask, blank: Mask, part: Part) -> list[Template]:
@@ -192,3 +215,30 @@ class Places:
     def on_cells(self, spectrum: Tensor) -> Array:
         """(..., rows, cols) of every cell: what tables of cells, laid at places, add up to."""
         return self.at_places(spectrum)[..., self.side - 1 :, self.side - 1 :]
+
+
+def packed(name: str, numbered: Sequence[tuple[int, Template]]) -> dict[str, Tensor]:
+    """Templates, each with a number, as tensors: (n, 5) number, corner and shape; (n,) weights; all
+    cells of their tables one after the other."""
+    rows = [[number, *one.corner, *one.counts.shape] for number, one in numbered]
+    target = np.concatenate([np.zeros(0), *(one.target.ravel() for _, one in numbered)])
+    counts = np.concatenate([np.zeros(0), *(one.counts.ravel() for _, one in numbered)])
+    return {
+        f"{name}/places": torch.tensor(rows, dtype=torch.int64).reshape(-1, 5),
+        f"{name}/weights": torch.tensor([one.weight for _, one in numbered], dtype=torch.float64),
+        f"{name}/target": torch.from_numpy(target),
+        f"{name}/counts": torch.from_numpy(counts.astype(np.uint8)),
+    }
+
+
+def unpacked(name: str, state: dict[str, Tensor]) -> Iterator[tuple[int, Template]]:
+    """The templates again."""
+    target, counts = (state[f"{name}/{part}"].numpy() for part in ("target", "counts"))
+    weights, begin = state[f"{name}/weights"].tolist(), 0
+    for (number, row, col, h, w), weight in zip(
+        state[f"{name}/places"].tolist(), weights, strict=True
+    ):
+        cells = slice(begin, begin + h * w)
+        begin = cells.stop
+        tables = (target[cells].reshape(h, w).copy(), counts[cells].reshape(h, w) > 0)
+        yield number, Template(*tables, (row, col), weight)

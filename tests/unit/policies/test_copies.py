@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from engram import Grid, Observation, load_memory, make_policy
 from engram.observation import Observations
-from engram.policies.copies import ALONE, CopyForecaster, by_copies
+from engram.policies.copies import ALONE, CopyForecaster, Stamps, by_copies, spoken
 from engram.policies.outlines import views
-from engram.policies.templates import CLEAR, Part, templates
+from engram.policies.templates import CLEAR, Part, folded, templates
+from engram.policies.templates import outlined as templates_of
 
 Mask = NDArray[np.bool_]
 
@@ -45,7 +46,9 @@ def test_an_outlined_object_is_a_template() -> None:
     assert (
         one.place(Part.whole(found)).sum() == one.counts.sum() == 24
     )  # the L and the cells that touch it
-    assert one.weight == pytest.approx(np.log(6))  # nothing in or around it is open
+    assert one.weight == 0  # the best
+    (alone,) = templates_of(p, found, blank, Part.whole(p))
+    assert alone.weight == pytest.approx(np.log(6))  # nothing in or around it is open
 
 
 def test_few_finds_and_huge_objects_are_no_templates() -> None:
@@ -65,6 +68,29 @@ def test_the_better_a_template_is_known_the_more_it_counts() -> None:
     assert best.place(whole)[3, 4]
     assert second.place(whole)[10, 10]
     assert best.weight > second.weight
+
+
+def test_templates_that_look_the_same_are_one_that_weighs_as_much() -> None:
+    """What copies of three equal templates say together is what those of one say."""
+    truth = area((2, 2, L), (2, 9, L), (9, 12, L), (11, 4, L))
+    seen = outlined(2, 2, L) | outlined(2, 9, L)
+    seen[13, 4:6] = True
+    p, found, blank = seen_of(truth, seen)
+    known = templates(p, found, blank)
+    (one,) = folded(known)
+    assert len(known) == 2
+    assert one.weight == pytest.approx(np.log(2))
+    part = Part.whole(p)
+    each = [
+        spoken(Stamps(some, part.shape).fit(found, blank, part), 0.5) for some in (known, [one])
+    ]
+    for ours, theirs in zip(*each, strict=True):
+        open_cells = ~(found | blank)
+        np.testing.assert_allclose(ours[open_cells], theirs[open_cells], atol=1e-3)
+    other = np.asarray(views(L)[1], bool)
+    truth = area((2, 2, L), (2, 9, other))
+    apart = templates(*seen_of(truth, outlined(2, 2, L) | outlined(2, 9, other)))
+    assert len(folded(apart)) == len(apart) == 2
 
 
 def test_three_hits_say_where_the_next_copy_lies() -> None:

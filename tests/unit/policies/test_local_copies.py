@@ -13,8 +13,9 @@ from engram.blocks import Field, Stored, as_array, field_of
 from engram.observation import Observations
 from engram.policies.copies import Copied, Stamps, spoken, turn_odds
 from engram.policies.emptdm import EmPtdm
-from engram.policies.local.copies import CORE, SLOWLY, LocalCopies, Tiles, renewed_at
+from engram.policies.local.copies import CORE, SLOWLY, LocalCopies, renewed_at
 from engram.policies.local.room import LocalRoom
+from engram.policies.local.tiles import Tiles
 from engram.policies.outlines import views
 from engram.policies.room import Room
 from engram.policies.spread import spread_blocks
@@ -127,17 +128,63 @@ def test_what_was_kept_is_what_is_computed_anew() -> None:
     np.testing.assert_array_equal(np.asarray(again.copies), kept)
 
 
-def test_only_tiles_around_a_measurement_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_object_across_tiles_is_found_once_and_whole() -> None:
     copies, before, observations = told()
-    asked: list[int] = []
-    monkeypatch.setattr(copies, "_computed", lambda number: asked.append(number))
-    item = Observation.checked(GRID, (95, 3), 0.0, 0.0)
+    truth, seen = area()
+    more = np.zeros_like(seen)
+    more[29:35, 28:33] = True
+    new = items(truth, more & ~seen)
+    for item in new:
+        observations.add(item)
+    copies.learn(before, new)
+    copies.belief(as_array(others()), observations)
+    corners = [one.corner for each in copies.objects.values() for one in each]
+    assert sorted(corners) == [(11, 13), (29, 28)]
+    whole = [one for one in copies.objects[0] if one.corner == (29, 28)]
+    np.testing.assert_array_equal(whole[0].target > 0.5, np.pad(L, 1))
+
+
+def test_only_what_is_around_measurements_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    copies, before, observations = told()
+    asked: list[tuple[slice, slice]] = []
+    monkeypatch.setattr(copies, "_fit", lambda core: asked.append(core))
+    monkeypatch.setattr(copies, "_choose", lambda enough: False)
+    several = [Observation.checked(GRID, (95, col), 0.0, 0.0) for col in (3, 4)]
+    alone = [Observation.checked(GRID, (60, 20), 0.0, 0.0)]
+    expected = [copies.tiles.box(n) for n in copies.tiles.near((95, 3), copies.margin)]
+    wide = copies.margin
+    for new, cores in (
+        (several, expected),
+        (alone, [(slice(60 - wide, 61 + wide), slice(20 - wide, 21 + wide))]),
+        ([], []),
+    ):
+        for item in new:
+            observations.add(item)
+        copies._anchor = renewed_at(len(observations))  # templates stay
+        copies.learn(before, new)
+        asked.clear()
+        copies.belief(as_array(others()), observations)
+        assert asked == cores
+
+
+def test_one_measurement_changes_what_is_around_it_and_the_rest_at_the_next_choice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    copies, before, observations = told()
+    monkeypatch.setattr(copies, "_choose", lambda enough: False)
+    copies._anchor = renewed_at(len(observations) + 1)
+    item = Observation.checked(GRID, (32, 30), 0.0, 0.0)
     observations.add(item)
     copies.learn(before, [item])
-    copies.belief(as_array(others()), observations)
-    assert sorted(set(asked)) == sorted(copies.tiles.near((95, 3), copies.margin))
-    copies.belief(as_array(others()), observations)
-    assert len(asked) == len(set(asked))
+    ours = np.asarray(copies.belief(as_array(others()), observations).copies)
+    assert ours[GRID.index((33, 31))] < np.asarray(before.copies)[GRID.index((33, 31))] + 0.2
+    assert np.abs(ours - np.asarray(before.copies)).max() > 0.05
+    stale = set(copies._stale)
+    assert stale == set(copies.tiles.near((32, 30), copies.margin))
+    copies._compute(stale, observations.available)
+    anew = np.asarray(copies.belief(as_array(others()), observations).copies)
+    np.testing.assert_allclose(ours, anew, atol=0.02)
+    assert not copies._stale
 
 
 def test_a_search_goes_on_from_its_state() -> None:
@@ -163,10 +210,28 @@ def test_a_search_goes_on_from_its_state() -> None:
 
 
 def test_templates_are_chosen_seldom_where_much_was_measured() -> None:
-    assert [renewed_at(n) for n in (0, 1, 39, 79, 80, 81, 82)] == [0, 1, 39, 79, 80, 80, 82]
+    assert [renewed_at(n) for n in (0, 1, 19, 20, 21, 22, 24)] == [0, 1, 19, 20, 20, 22, 24]
     counts = {renewed_at(n) for n in range(20_001)}
-    assert len(counts) < 80 + SLOWLY * np.log(20_000 / 80) * 1.1
+    assert len(counts) < 2 * SLOWLY + SLOWLY * np.log(20_000 / 20) * 1.1
     assert all(renewed_at(n) == n for n in counts)
+
+
+def test_templates_are_chosen_at_once_where_another_is_the_best() -> None:
+    copies, before, observations = told()
+    copies.belief(as_array(others()), observations)
+    known = copies.known
+    truth = np.zeros((GRID.rows, GRID.cols), bool)
+    truth[81:86, 21:25] = True
+    seen = np.zeros_like(truth)
+    seen[80:87, 20:26] = True
+    new = [item for item in items(truth, seen) if observations.available[GRID.index(item.cell)]]
+    for item in new:
+        observations.add(item)
+    copies.learn(before, new)
+    copies._anchor = renewed_at(len(observations))
+    copies.belief(as_array(others()), observations)
+    assert copies.known[0].corner == (80, 20)
+    assert known[0].corner == (11, 13)
 
 
 def test_tiles_cover_an_area_once() -> None:
@@ -238,8 +303,9 @@ def test_room_is_computed_where_the_best_cells_may_be() -> None:
     np.testing.assert_allclose(dense, spread * (0.2 + 0.8 * shares.ravel()), atol=1e-12)
 
 
-def test_room_is_forgotten_where_something_was_measured() -> None:
+def test_room_is_forgotten_where_something_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     copies, said, observations = told()
+    monkeypatch.setattr(copies, "_choose", lambda enough: False)
     room = said.room
     assert isinstance(room, LocalRoom)
     number = next(copies.tiles.near((50, 50), 0))

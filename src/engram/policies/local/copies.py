@@ -2,9 +2,10 @@
 
 What copies say of a cell follows from the templates and from what was measured around it, so it is
 kept by tiles: each is computed from the measurements in it and around it, ``BESIDE`` cells farther
-than any copy that touches it reaches, and again when one of these is made. What concerns all
-tiles at once, the three best templates and how far copies are turned, changes at few moments:
-after each measurement at first, later a fortieth of their number apart.
+than any copy that touches it reaches. What concerns all tiles at once, the three best templates and
+how far copies are turned, changes at few moments: where other templates are the best, and, by
+less, when the measurements have grown by a tenth. All tiles are computed again where that is so;
+otherwise a single measurement changes what copies say of the cells around it alone.
 
 Objects that are outlined are looked for where something was measured, in what was believed before
 that with copies, so that partial outlines complete each other as in a small area.
@@ -12,9 +13,8 @@ that with copies, so that partial outlines complete each other as in a small are
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 
 import numpy as np
 import torch
@@ -26,23 +26,40 @@ from engram.blocks import Field, Stored, as_array, field_of
 from engram.grid import Grid
 from engram.layout import Blocks
 from engram.observation import Observations
-from engram.policies.copies import Copied, CopyForecaster, Stamps, spoken, turn_odds
+from engram.policies.copies import Copied, CopyForecaster, Fit, Stamps, spoken, turn_odds
 from engram.policies.forecast import Array
 from engram.policies.local.room import LocalRoom
+from engram.policies.local.tiles import Box, Cell, Tiles, within
 from engram.policies.local.told import NOTHING, Told
-from engram.policies.templates import CLEAR, LARGEST, LEAST_FINDS, Part, Template, best, outlined
-
-Cell = tuple[int, int]
+from engram.policies.templates import (
+    CLEAR,
+    LARGEST,
+    LEAST_FINDS,
+    Part,
+    Template,
+    best,
+    folded,
+    outlined,
+    packed,
+    unpacked,
+)
 
 CORE = 32
 """Cells a side of a tile, at least."""
 BESIDE = 2
 """Cells around the copies that touch a tile that are looked at as well."""
 MARGIN = LARGEST + 2 + BESIDE
-"""Cells around a tile that are looked at, at the most; an object that begins in it ends there."""
-SLOWLY = 40
+"""Cells around a tile that are looked at, at the most."""
+OBJECTS = (2, LARGEST + 2)
+"""Cells before and behind a tile that are looked at for objects that begin in it."""
+NOTHING_SAID = np.array([0, 1], np.float32)[:, None, None]
+"""t and 1 - c of cells that copies say nothing of."""
+ANOTHER, MUCH = 0.15, 0.5
+"""Change of what a template says of a cell, in parts of what the best says, from which on it is
+another when templates are due to be chosen, and at any time."""
+SLOWLY = 10
 """Templates are chosen anew when the measurements have grown by one in so many."""
-SAME = 0.02
+TURNED = 0.02
 """Change of the chance that copies are not turned below which nothing is computed anew."""
 
 
@@ -52,38 +69,6 @@ def renewed_at(count: int) -> int:
     while at + max(1, at // SLOWLY) <= count:
         at += max(1, at // SLOWLY)
     return at
-
-
-@dataclass(frozen=True)
-class Tiles:
-    """An area of rows x cols cells cut into tiles of ``side`` x ``side``, less at the far ends."""
-
-    rows: int
-    cols: int
-    side: int
-
-    @cached_property
-    def across(self) -> int:
-        return -(-self.cols // self.side)
-
-    def near(self, cell: tuple[int, int], margin: int) -> Iterator[int]:
-        """Numbers of the tiles with cells no more than ``margin`` rows and columns away."""
-        ranges = []
-        for at, size in zip(cell, (self.rows, self.cols), strict=True):
-            first, last = max(at - margin, 0), min(at + margin, size - 1)
-            ranges.append(range(first // self.side, last // self.side + 1))
-        for i in ranges[0]:
-            for j in ranges[1]:
-                yield i * self.across + j
-
-    def box(self, number: int, margin: int = 0) -> tuple[slice, slice]:
-        """Rows and columns of a tile and so many cells around it."""
-        i, j = divmod(number, self.across)
-        sides = ((i * self.side, self.rows), (j * self.side, self.cols))
-        down, across = (
-            slice(max(at - margin, 0), min(at + self.side + margin, size)) for at, size in sides
-        )
-        return down, across
 
 
 class LocalCopies(CopyForecaster):
@@ -111,6 +96,7 @@ class LocalCopies(CopyForecaster):
         self._told = NOTHING
         self._near: set[int] = set()
         self._new: list[Cell] = []
+        self._stale: set[int] = set()
         self.near_blocks = np.zeros(self.layout.count, bool)
         self._said: dict[int, NDArray[np.float32]] = {}
         self._odds: dict[int, float] = {}
@@ -139,20 +125,23 @@ class LocalCopies(CopyForecaster):
         """What copies say where something was measured; templates, where these are due, and then
         what they say of all that was measured."""
         cells, self._new = self._new, []
-        dirty, around = self._around(cells, self.margin), self._around(cells, MARGIN)
+        dirty = self._around(cells, self.margin)
+        self._stale.update(dirty)
         if self._room is not None:
             self._room.forget(dirty)
-        self._compute(dirty, free)
-        believed = self._heard(others, 1.0)
-        for number in around:
-            self._look(number, believed)
         anchor = renewed_at(len(self._told))
-        if anchor != self._anchor:
-            self._anchor = anchor
-            if self._choose():
-                self._stamps.clear()
-                self._room = None
-                self._compute(sorted(self._near), free)
+        due, self._anchor = anchor != self._anchor, anchor
+        if due or len(cells) > 1:
+            self._compute(self._stale, free)
+        else:
+            self._compute_around(cells[0], free)
+        believed = self._heard(others, 1.0)
+        for number in self._around(cells, *OBJECTS):
+            self._look(number, believed)
+        if self._choose(ANOTHER if due else MUCH):
+            self._stamps.clear()
+            self._room = None
+            self._compute(self._near, free)
 
     def room(self) -> LocalRoom | None:
         """Where further ones may lie, as of what was told last."""
@@ -188,78 +177,111 @@ class LocalCopies(CopyForecaster):
             self._near.add(number)
             self.near_blocks[[block for block, _ in self.blocks(number)]] = True
 
-    def _around(self, cells: Iterable[Cell], margin: int) -> list[int]:
-        """Tiles with any of these cells no more than so many rows and columns away."""
-        return sorted({number for cell in cells for number in self.tiles.near(cell, margin)})
+    def _around(self, cells: Iterable[Cell], before: int, behind: int | None = None) -> list[int]:
+        """Tiles with any of these cells in their boxes."""
+        each = (self.tiles.near(cell, before, behind) for cell in cells)
+        return sorted({number for numbers in each for number in numbers})
 
     @property
     def margin(self) -> int:
         """Cells around a tile that are looked at to say what copies say of it."""
         return max((max(one.target.shape) for one in self.known), default=0) + BESIDE
 
-    def part(self, number: int, margin: int) -> tuple[tuple[slice, slice], Part]:
-        """A tile and what is around it: its rows and columns, and that as a part of the area."""
-        box = self.tiles.box(number, margin)
+    def part(self, box: Box) -> Part:
+        """Rows and columns as a part of the area."""
         shape = (box[0].stop - box[0].start, box[1].stop - box[1].start)
-        corner = (box[0].start, box[1].start)
-        return box, Part(corner, shape, (self.grid.rows, self.grid.cols))
-
-    def inside(self, number: int) -> tuple[slice, slice]:
-        """Rows and columns of a tile in its part."""
-        core, around = self.tiles.box(number), self.tiles.box(number, self.margin)
-        down, across = (
-            slice(a.start - b.start, a.stop - b.start) for a, b in zip(core, around, strict=True)
-        )
-        return down, across
+        return Part((box[0].start, box[1].start), shape, (self.grid.rows, self.grid.cols))
 
     @torch.inference_mode()
-    def _compute(self, numbers: Sequence[int], free: NDArray[np.bool_]) -> None:
-        """What copies say of these tiles."""
-        if not self.known and not self._said:
-            return
-        changed = set()
-        for number in numbers:
+    def _compute(self, numbers: Iterable[int], free: NDArray[np.bool_]) -> None:
+        """What copies say of these tiles, and how far those that begin there are turned."""
+        changed, numbers = set(), sorted(numbers)
+        self._stale.difference_update(numbers)
+        for number in numbers if self.known or self._said else ():
             before = self._said.pop(number, None)
             self._odds.pop(number, None)
-            said = self._computed(number)
+            core = self.tiles.box(number)
+            fit = self._fit(core)
+            said = None if fit is None else self._spoken(fit, core)
+            if fit is not None:
+                self._odds[number] = self._turns(fit, core)
             if said is not None:
                 self._said[number] = said
             if said is not None or before is not None:
                 changed.add(number)
         self._store(changed, free)
 
-    def _computed(self, number: int) -> NDArray[np.float32] | None:
-        """(2, rows, cols) t and 1 - c of a tile; None where copies say nothing."""
-        box, part = self.part(number, self.margin)
-        found, blank = self.found[box], self.blank[box]
+    @torch.inference_mode()
+    def _compute_around(self, cell: Cell, free: NDArray[np.bool_]) -> None:
+        """What copies say of the cells around one, as far as a template reaches."""
+        rows, cols = (
+            slice(max(at - self.margin, 0), min(at + self.margin + 1, size))
+            for at, size in zip(cell, (self.grid.rows, self.grid.cols), strict=True)
+        )
+        fit = self._fit((rows, cols))
+        if fit is None:
+            return
+        said = self._spoken(fit, (rows, cols))
+        changed = set(self._around([cell], self.margin))
+        changed = changed if said is not None else changed & self._said.keys()
+        for number in changed:
+            tile = self.tiles.box(number)
+            blank = np.broadcast_to(NOTHING_SAID, (2, *self.part(tile).shape))
+            table = self._said.get(number, blank).copy()
+            down, across = (
+                slice(max(a.start, b.start), min(a.stop, b.stop))
+                for a, b in zip((rows, cols), tile, strict=True)
+            )
+            both = NOTHING_SAID if said is None else said[:, *within((down, across), (rows, cols))]
+            table[:, *within((down, across), tile)] = both
+            self._said[number] = table
+        self._store(changed, free)
+
+    def _fit(self, core: Box) -> Fit | None:
+        """How templates fit what was measured in and around some cells; None without any find."""
+        box = self.around(core)
+        found = self.found[box]
         if not self.known or not found.any():
             return None
+        part = self.part(box)
         if part.shape not in self._stamps:
             self._stamps[part.shape] = Stamps(self.known, part.shape)
-        fit = self._stamps[part.shape].fit(found, blank, part)
-        down, across = self.inside(number)
+        return self._stamps[part.shape].fit(found, self.blank[box], part)
+
+    def _turns(self, fit: Fit, core: Box) -> float:
+        """Log-odds of being the same way round by the groups of finds that begin in the core."""
+        box = self.around(core)
+        down, across = within(core, box)
 
         def begins_here(row: int, col: int) -> bool:
             return bool(down.start <= row < down.stop and across.start <= col < across.stop)
 
-        own = self.known[0].place(part)
-        self._odds[number] = turn_odds(fit, own, found, begins_here)
-        target, counts = (table[down, across] for table in spoken(fit, self.straight))
-        speak = (counts > CLEAR) & ~(found | blank)[down, across]
+        own = self.known[0].place(self.part(box))
+        return turn_odds(fit, own, self.found[box], begins_here)
+
+    def _spoken(self, fit: Fit, core: Box) -> NDArray[np.float32] | None:
+        """(2, rows, cols) t and 1 - c of a core; None where copies say nothing of it."""
+        inside = within(core, self.around(core))
+        target, counts = (table[inside] for table in spoken(fit, self.straight))
+        speak = (counts > CLEAR) & ~self.found[core] & ~self.blank[core]
         if not speak.any():
             return None
         said = np.stack([np.where(speak, target, 0.0), np.where(speak, 1 - counts, 1.0)])
         return said.astype(np.float32)
 
-    def blocks(self, number: int) -> Iterator[tuple[int, tuple[slice, slice]]]:
+    def around(self, core: Box) -> Box:
+        """Rows and columns of a core and what is looked at around it."""
+        down, across = (
+            slice(max(side.start - self.margin, 0), min(side.stop + self.margin, size))
+            for side, size in zip(core, (self.grid.rows, self.grid.cols), strict=True)
+        )
+        return down, across
+
+    def blocks(self, number: int) -> Iterator[tuple[int, Box]]:
         """Blocks of a tile, and their rows and columns in it."""
         tile = self.tiles.box(number)
         for block in self.layout.between(*((side.start, side.stop) for side in tile)):
-            down, across = (
-                slice(own.start - side.start, own.stop - side.start)
-                for own, side in zip(self.layout.box(block), tile, strict=True)
-            )
-            yield block, (down, across)
+            yield block, within(self.layout.box(block), tile)
 
     def _store(self, numbers: set[int], free: NDArray[np.bool_]) -> None:
         """Put what copies say of tiles into the fields."""
@@ -283,7 +305,7 @@ class LocalCopies(CopyForecaster):
     def _look(self, number: int, believed: Field) -> None:
         """What is outlined and begins in a tile."""
         self.objects.pop(number, None)
-        box, part = self.part(number, MARGIN)
+        box = self.tiles.box(number, *OBJECTS)
         found, blank = self.found[box], self.blank[box]
         if found.sum() < LEAST_FINDS:
             return
@@ -291,18 +313,21 @@ class LocalCopies(CopyForecaster):
         core = self.tiles.box(number)
         here = [
             one
-            for one in outlined(p, found, blank, part)
+            for one in outlined(p, found, blank, self.part(box))
             if all(s.start <= at + 1 < s.stop for at, s in zip(one.corner, core, strict=True))
         ]
         if here:
             self.objects[number] = here
 
-    def _choose(self) -> bool:
-        """The best templates, and how far copies are turned; whether they are others now."""
-        known = best(one for number in sorted(self.objects) for one in self.objects[number])
+    def _choose(self, enough: float) -> bool:
+        """The best templates, and how far copies are turned; whether they are others now, by
+        ``enough`` of a change."""
+        objects = [one for number in sorted(self.objects) for one in self.objects[number]]
         straight = float(expit(sum(self._odds[number] for number in sorted(self._odds))))
-        same = len(known) == len(self.known) and all(map(_alike, known, self.known))
-        if same and abs(straight - self.straight) < SAME:
+        known = folded(best(objects))
+        pairs = zip_longest(known, self.known)
+        changed = max((_change(one, before) for one, before in pairs), default=0.0)
+        if changed < enough and abs(straight - self.straight) < TURNED:
             return False
         self.known, self.straight = known, straight
         return True
@@ -323,13 +348,14 @@ class LocalCopies(CopyForecaster):
         return {
             **super().state(),
             "copies/at": torch.tensor([len(self._told), self._anchor]),
+            "copies/stale": torch.tensor(sorted(self._stale), dtype=torch.int64),
             "copies/straight": torch.tensor([self.straight], dtype=torch.float64),
             "copies/tiles": torch.tensor(tiles, dtype=torch.int64),
             "copies/said": torch.from_numpy(said),
             "copies/judged": torch.tensor([number for number, _ in odds], dtype=torch.int64),
             "copies/odds": torch.tensor([value for _, value in odds], dtype=torch.float64),
-            **_packed("copies/known", [(0, one) for one in self.known]),
-            **_packed("copies/objects", numbered),
+            **packed("copies/known", [(0, one) for one in self.known]),
+            **packed("copies/objects", numbered),
         }
 
     def restore(self, observations: Observations, state: dict[str, Tensor]) -> None:
@@ -337,12 +363,12 @@ class LocalCopies(CopyForecaster):
         self._forget()
         told, self._anchor = state["copies/at"].tolist()
         self.straight = float(state["copies/straight"][0])
-        self.known = [one for _, one in _unpacked("copies/known", state)]
+        self.known = [one for _, one in unpacked("copies/known", state)]
         self.objects = {}
-        for number, one in _unpacked("copies/objects", state):
+        for number, one in unpacked("copies/objects", state):
             self.objects.setdefault(number, []).append(one)
         self._tell(observations)
-        self._new = self._new[told:]
+        self._new, self._stale = self._new[told:], set(state["copies/stale"].tolist())
         judged = state["copies/judged"].tolist()
         self._odds = dict(zip(judged, state["copies/odds"].tolist(), strict=True))
         tiles = state["copies/tiles"].tolist()
@@ -353,35 +379,11 @@ class LocalCopies(CopyForecaster):
         self._store(set(self._said), observations.available)
 
 
-def _alike(one: Template, other: Template) -> bool:
-    """Whether two templates are the same."""
-    tables = ((one.target, other.target), (one.counts, other.counts))
-    same = all(np.array_equal(a, b) for a, b in tables)
-    return same and (one.corner, one.weight) == (other.corner, other.weight)
-
-
-def _packed(name: str, numbered: Sequence[tuple[int, Template]]) -> dict[str, Tensor]:
-    """Templates, each with a number, as tensors: (n, 5) number, corner and shape; (n,) weights; all
-    cells of their tables one after the other."""
-    rows = [[number, *one.corner, *one.counts.shape] for number, one in numbered]
-    target = np.concatenate([np.zeros(0), *(one.target.ravel() for _, one in numbered)])
-    counts = np.concatenate([np.zeros(0), *(one.counts.ravel() for _, one in numbered)])
-    return {
-        f"{name}/places": torch.tensor(rows, dtype=torch.int64).reshape(-1, 5),
-        f"{name}/weights": torch.tensor([one.weight for _, one in numbered], dtype=torch.float64),
-        f"{name}/target": torch.from_numpy(target),
-        f"{name}/counts": torch.from_numpy(counts.astype(np.uint8)),
-    }
-
-
-def _unpacked(name: str, state: dict[str, Tensor]) -> Iterator[tuple[int, Template]]:
-    """The templates again."""
-    target, counts = (state[f"{name}/{part}"].numpy() for part in ("target", "counts"))
-    weights, begin = state[f"{name}/weights"].tolist(), 0
-    for (number, row, col, h, w), weight in zip(
-        state[f"{name}/places"].tolist(), weights, strict=True
-    ):
-        cells = slice(begin, begin + h * w)
-        begin = cells.stop
-        tables = (target[cells].reshape(h, w).copy(), counts[cells].reshape(h, w) > 0)
-        yield number, Template(*tables, (row, col), weight)
+def _change(one: Template | None, before: Template | None) -> float:
+    """The largest change of what a template says of a cell, in parts of what the best says; all it
+    says where it is of other cells."""
+    said = [np.exp(min(each.weight, 0.0)) * each.target for each in (one, before) if each]
+    same = one is not None and before is not None and one.corner == before.corner
+    if same and said[0].shape == said[1].shape:
+        return float(np.abs(said[0] - said[1]).max())
+    return max(float(each.max()) for each in said)

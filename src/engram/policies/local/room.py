@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from engram.blocks import Array, Field, Stored, as_array, field_of
+from engram.policies.local.tiles import within
 from engram.policies.room import Bodies
 from engram.policies.templates import Template
 
@@ -31,23 +32,30 @@ class LocalRoom:
         self._copies, self.known, self.straight = copies, known, straight
         self._bodies: dict[tuple[int, int], Bodies] = {}
         self._shares: dict[int, Array] = {}
+        self._high = np.ones(copies.layout.count)
 
     def forget(self, numbers: Iterable[int]) -> None:
         """The shares of these tiles."""
         for number in numbers:
-            self._shares.pop(number, None)
+            if self._shares.pop(number, None) is not None:
+                self._high[[block for block, _ in self._copies.blocks(number)]] = 1.0
 
     @torch.inference_mode()
     def share(self, number: int) -> Array:
         """(rows, cols) of a tile."""
         if number not in self._shares:
             copies = self._copies
-            box, part = copies.part(number, copies.margin)
+            core = copies.tiles.box(number)
+            box = copies.around(core)
+            part = copies.part(box)
             if part.shape not in self._bodies:
                 self._bodies[part.shape] = Bodies(self.known, self.straight, part.shape)
             bodies, open_cells = self._bodies[part.shape], ~copies.grid.closed[box]
             room = bodies.room(copies.found[box], copies.blank[box], open_cells)
-            self._shares[number] = np.minimum(room[copies.inside(number)] / bodies.untouched, 1.0)
+            share = np.minimum(room[within(core, box)] / bodies.untouched, 1.0)
+            for block, inside in copies.blocks(number):
+                self._high[block] = share[inside].max()
+            self._shares[number] = share
         return self._shares[number]
 
     def doubt(self, doubt: Array, w: float) -> Array:
@@ -61,13 +69,10 @@ class LocalRoom:
 
     def _stored(self) -> Stored:
         """The share of every cell; where it is not known yet, no more than 1."""
-        layout, copies = self._copies.layout, self._copies
-        high = np.ones(layout.count)
-        for number, table in self._shares.items():
-            for block, inside in copies.blocks(number):
-                high[block] = table[inside].max()
+        copies = self._copies
         label = np.where(copies.near_blocks, -1, 0)
-        return Stored(Shares(self, copies), label, high, np.zeros(layout.count))
+        least = np.zeros(copies.layout.count)
+        return Stored(Shares(self, copies), label, self._high.copy(), least)
 
 
 class Shares(Sequence[Array]):
