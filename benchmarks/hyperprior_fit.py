@@ -14,9 +14,10 @@ replaces the file of ``engram.policies.hyperprior`` and says in it what made it.
 
 Searches run with h on, with the hyperprior shipped at the time, as users' searches do; so which
 cells the new one is fitted on depends on the old one. ``--without-h`` fits on searches that
-used no h, kept under names of their own, so that the difference can be measured. What h sees of a
-cell does not depend on h, and each outcome is predicted from those before it, so the likelihood of
-a search is the same whatever chose its cells.
+used no h, kept under names of their own; ``benchmarks/habits.py`` measures the difference. What h
+sees of a cell does not depend on h, and each outcome is predicted from those before it, so the
+likelihood of a search is the same whatever chose its cells. Copies are left out: h does not see
+them, and the shipped hyperprior is older than they are.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ class Source:
             names = ", ".join(table.name for table in self.tables)
             areas = f"{MAPS} maps of {names} without {', '.join(self.exclude)}"
         used = "h on, with the hyperprior shipped then" if self.h else "h off"
-        return f"searches of em-ptdm, {used}, in {areas}"
+        return f"searches of em-ptdm without copies, {used}, in {areas}"
 
     def task(self, series: str, k: int) -> tuple[Task, int]:
         """Area k of a series, and a budget."""
@@ -140,7 +141,7 @@ def lesson(job: tuple[Source, str, int, Path]) -> tuple[Lesson, str]:
         set_threads(1)
         task, budget = source.task(series, k)
         memory = memory_of("em-ptdm", source.memory)
-        options = {"h": source.h, "every": budget + 1}
+        options = {"h": source.h, "every": budget + 1, "copies": False}
         policy = make_policy("em-ptdm", task.grid, budget, memory=memory, **options)
         simulate(policy, task)
         inside = policy.inner if isinstance(policy, Lensed) else policy

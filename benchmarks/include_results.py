@@ -11,6 +11,9 @@ What a page says of a difference is computed from its interval, paired over the 
 
     <!-- says NAME: POLICY - OTHER -->above at 150, 200 (+0.071 ±0.024, ...)<!-- said -->
 
+``says NAME: POLICY - FILE: OTHER`` takes the other's rows of ``FILE.json``, such as those of an
+older engine, on the tasks of both.
+
     python benchmarks/include_results.py            # bring README and docs up to date
     python benchmarks/include_results.py --check    # exit 1 where a page differs
 """
@@ -21,6 +24,7 @@ import argparse
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from engram.bench.runner import read_results
 from engram.bench.tables import paired, plus_minus
@@ -39,7 +43,11 @@ PAGES = (
     "docs/detection.md",
     "docs/scale.md",
 )
-CLAIM = re.compile(r"<!-- says ([\w-]+): (\S+) - (\S+) -->.*?<!-- said -->", re.DOTALL)
+CLAIM = re.compile(
+    r"<!-- says ([\w-]+): (\S+) - (?:([\w-]+): )?(\S+) -->.*?<!-- said -->", re.DOTALL
+)
+SAME = ("suite", "settings", "budget", "at")
+"""Options of files whose rows are compared."""
 MARKED = re.compile(r"<!-- include (\S+) -->\n.*?<!-- end of \1 -->", re.DOTALL)
 
 
@@ -55,14 +63,30 @@ def included(text: str) -> str:
 
 
 def _claimed(match: re.Match[str]) -> str:
-    name, policy, other = match.groups()
-    return f"<!-- says {name}: {policy} - {other} -->{said(name, policy, other)}<!-- said -->"
+    name, policy, elsewhere, other = match.groups()
+    words = said(name, policy, other, elsewhere)
+    place = f"{elsewhere}: {other}" if elsewhere else other
+    return f"<!-- says {name}: {policy} - {place} -->{words}<!-- said -->"
 
 
-def said(name: str, policy: str, other: str) -> str:
+def said(name: str, policy: str, other: str, elsewhere: str | None = None) -> str:
     """Where a policy is above, below or not told apart from another, by kept rows."""
-    results = read_results(ROOT / "benchmarks" / "results" / f"{name}.json")
-    return in_words(results["rows"], results["options"]["at"], policy, other)
+    results = _kept(name)
+    rows, at = results["rows"], results["options"]["at"]
+    if elsewhere:
+        there = _kept(elsewhere)
+        for key in SAME:
+            if there["options"][key] != results["options"][key]:
+                raise SystemExit(f"{name} and {elsewhere} are not of the same {key}")
+        own = [row for row in rows if row["policy"] == policy]
+        rows = [row for row in there["rows"] if row["policy"] == other]
+        other = f"{other} of {elsewhere}"
+        rows = own + [{**row, "policy": other} for row in rows]
+    return in_words(rows, at, policy, other)
+
+
+def _kept(name: str) -> dict[str, Any]:
+    return read_results(ROOT / "benchmarks" / "results" / f"{name}.json")
 
 
 def in_words(rows: list[Row], at: list[int], policy: str, other: str) -> str:

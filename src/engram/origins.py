@@ -116,6 +116,7 @@ CHOSEN = (
     Chosen("engram.policies.templates:CLEAR", 0.02, _UNKNOWN, _COPIES),
     Chosen("engram.policies.templates:UNSURE", 4.0, _UNKNOWN, _COPIES),
     Chosen("engram.policies.templates:CUT", 3.0, _UNKNOWN, _COPIES),
+    Chosen("engram.policies.templates:SAME", 0.05, _UNKNOWN, "2c5ac9a"),
     Chosen("engram.policies.outlines:LEAST_FINDS", 4, _UNKNOWN, _OUTLINES),
     Chosen("engram.policies.outlines:LOOSE", 0.35, _UNKNOWN, _OUTLINES),
     Chosen("engram.policies.outlines:SURE", 4.0, _UNKNOWN, _OUTLINES),

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -60,15 +61,21 @@ def test_pages_agree_with_the_result_files_they_quote() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_claims_are_computed_from_the_rows_kept() -> None:
-    """Whatever stood between the marks: above, below or not told apart, by the intervals."""
+@pytest.fixture
+def script() -> ModuleType:
+    """``benchmarks/include_results.py``."""
     spec = importlib.util.spec_from_file_location(
         "include_results", ROOT / "benchmarks" / "include_results.py"
     )
     assert spec is not None
     assert spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_claims_are_computed_from_the_rows_kept(script: ModuleType) -> None:
+    """Whatever stood between the marks: above, below or not told apart, by the intervals."""
     rows = json.loads((ROOT / "benchmarks/results/balls-digits.json").read_text())["rows"]
     rate = {(r["policy"], r["task"]): r["sr"]["250"] for r in rows}
     gains = [rate["em-ptdm", k] - rate["random", k] for k in range(20)]
@@ -80,3 +87,21 @@ def test_claims_are_computed_from_the_rows_kept() -> None:
     assert "best" not in found
     with pytest.raises(SystemExit, match="no tasks that both nobody and gp searched"):
         script.included("<!-- says balls-digits: nobody - gp --><!-- said -->")
+
+
+def test_claims_compare_rows_of_two_files_on_the_tasks_of_both(script: ModuleType) -> None:
+    """Of the same policy too, as it was and as it is."""
+    rate = {}
+    for name, tasks in (("balls-universal", 40), ("balls-digits", 20)):
+        rows = json.loads((ROOT / f"benchmarks/results/{name}.json").read_text())["rows"]
+        own = {r["task"]: r["sr"]["250"] for r in rows if r["policy"] == "em-ptdm"}
+        assert len(own) == tasks
+        rate[name] = own
+    gain = sum(rate["balls-universal"][k] - rate["balls-digits"][k] for k in range(20)) / 20
+    mark = "<!-- says balls-universal: em-ptdm - balls-digits: em-ptdm -->"
+    found = script.included(f"{mark}older words<!-- said -->")
+    assert found.startswith(mark)
+    assert f"{gain:+.3f} ±" in found
+    assert "older" not in found
+    with pytest.raises(SystemExit, match="balls-digits and overhead are not of the same suite"):
+        script.included("<!-- says balls-digits: gp - overhead: gp --><!-- said -->")
