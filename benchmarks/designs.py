@@ -7,7 +7,8 @@ Every design goes on from the same memory (``memory.permanent.grown_network``) o
 figures repeat (``memory.repeats``: no discs, no kind of the suite shapes), for as many steps as the
 minutes of one core give it; ``none`` is the network as it is, ``all`` and ``measured`` have
 attention at the finest resolution too. ``start`` is the memory before any of it. Checkpoints stand
-in the folder, so the same command goes on where an earlier one was cut off.
+in the folder, so the same command goes on where an earlier one was cut off, and so does each design
+as a memory, to be trained further (``engram prior train --start DIR/NAME.safetensors``).
 
 What is asked of each: areas with two figures that nobody has drawn before. The first is measured
 with all cells around it, the second by three finds and three blanks. Of the cells of the second and
@@ -19,7 +20,8 @@ those next to it that were not measured, the mean log-likelihood in nats:
 * turned: the same, turned by quarters.
 
 The in-context gain is copy (or turned) minus alone, its control another minus alone: the very same
-cells are asked for, and the same of the second figure is told.
+cells are asked for, and the same of the second figure is told. Copy minus another is what the very
+shape of the first is worth, beyond that there is one.
 """
 
 from __future__ import annotations
@@ -40,10 +42,11 @@ from engram._threads import set_threads
 from engram._writing import write_files
 from engram.bench.provenance import commit, machine
 from engram.bench.tables import interval, plus_minus
-from engram.memory.denoiser import Denoiser, Known, NetworkDenoiser
+from engram.memory.denoiser import Denoiser, Known
 from engram.memory.distilling import symmetric_mean
 from engram.memory.library import load_memory
 from engram.memory.permanent import grown_network
+from engram.memory.recipes import train_memory
 from engram.memory.repeats import EIGHT, Way, drawn, figure
 from engram.memory.sources import SceneSource
 from engram.memory.training import Trainer, TrainingPlan
@@ -128,14 +131,10 @@ def trained(design: str, args: argparse.Namespace) -> dict[str, Any]:
     if design == "start":
         return {"design": design, "steps": 0, "seconds": 0.0, "nats": judged(start)}
     config = replace(start.network.config, fine=DESIGNS[design])
-    note = args.folder / f"{design}.json"
-
-    def trainer(steps: int) -> Trainer:
-        network = grown_network(start.network, config, 0).requires_grad_(True)
-        return Trainer(network, SceneSource(SIDE, SIDE, "repeats"), plan(steps))
-
+    source, note = SceneSource(SIDE, SIDE, "repeats"), args.folder / f"{design}.time.json"
     if not note.exists():
-        trial = trainer(TRIAL + 1)
+        network = grown_network(start.network, config, 0).requires_grad_(True)
+        trial = Trainer(network, source, plan(TRIAL + 1))
         trial.step()
         began = time.process_time()
         for _ in range(TRIAL):
@@ -144,12 +143,21 @@ def trained(design: str, args: argparse.Namespace) -> dict[str, Any]:
         args.folder.mkdir(parents=True, exist_ok=True)
         note.write_text(json.dumps({"steps": round(60 * args.minutes / a_step), "a_step": a_step}))
     known = json.loads(note.read_text())
-    run = trainer(known["steps"])
-    run.run(None, args.folder / f"{design}.checkpoint")
-    seconds = known["steps"] * known["a_step"]
-    parameters = sum(p.numel() for p in run.averaged.parameters())
+    memory = train_memory(
+        source,
+        config,
+        plan(known["steps"]),
+        name=design,
+        summary=f"design {design} of the comparison",
+        licence=start.card.licence,
+        recipe=f"python benchmarks/designs.py --minutes {args.minutes:g}",
+        start=start,
+        checkpoint=args.folder / f"{design}.checkpoint",
+    )
+    memory.save(args.folder / f"{design}.safetensors")
+    seconds, parameters = known["steps"] * known["a_step"], memory.card.parameters
     row = {"design": design, "steps": known["steps"], "seconds": seconds, "parameters": parameters}
-    return {**row, "nats": judged(NetworkDenoiser(run.averaged.network))}
+    return {**row, "nats": judged(memory)}
 
 
 def plan(steps: int) -> TrainingPlan:
@@ -169,16 +177,16 @@ def plan(steps: int) -> TrainingPlan:
 
 def table(rows: list[dict[str, Any]], note: str) -> str:
     """Nats and gains by design, as Markdown."""
-    head = "| design | steps | minutes | alone | copy - alone | turned - alone | another - alone |"
-    lines = [head, "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"]
+    gains = [*((case, "alone") for case in CASES[1:]), ("copy", "another"), ("turned", "another")]
+    head = ["design", "steps", "minutes", "alone", *(" - ".join(pair) for pair in gains)]
+    lines = [" | ".join(head), " | ".join(["---", *["---:"] * (len(head) - 1)])]
     for row in rows:
-        alone = np.array(row["nats"]["alone"])
-        gains = (np.array(row["nats"][case]) - alone for case in ("copy", "turned", "another"))
-        cells = [plus_minus(interval(alone.tolist()))]
-        cells += [plus_minus(interval(gain.tolist()), "+") for gain in gains]
-        cost = f"{row['steps']:,} | {row['seconds'] / 60:.0f}"
-        lines.append(f"| {row['design']} | {cost} | {' | '.join(cells)} |")
-    return "\n".join([*lines, "", note]) + "\n"
+        said = {case: np.array(row["nats"][case]) for case in CASES}
+        cells = [row["design"], f"{row['steps']:,}", f"{row['seconds'] / 60:.0f}"]
+        cells.append(plus_minus(interval(said["alone"].tolist())))
+        cells += [plus_minus(interval((said[a] - said[b]).tolist()), "+") for a, b in gains]
+        lines.append(" | ".join(cells))
+    return "\n".join([*(f"| {line} |" for line in lines), "", note]) + "\n"
 
 
 def main() -> None:
