@@ -2,14 +2,17 @@
 
     python benchmarks/second_copy.py [--tasks 2000:2012] [--prior universal] [--out FILE.md]
                                      [--picture FILE.png] [--pictured 2000,2001,2002]
-                                     [--beside MEMORY]
+                                     [--beside MEMORY] [--against FILE.json]
 
 em-ptdm searches areas with copies of one shape (suite ``shapes``), and as a control areas whose
 objects are all of different kinds (``kind=mixed``), where the first tells nothing of the next. Each
 measurement in or next to an object after the first find in it is predicted with copies and
 without, in the same search, from the measurements before it. A row is the mean log-likelihood, in
 nats, over such measurements of an area by how many objects were touched before: the first, the
-second, and so on. The gain is that with copies minus that without.
+second, and so on. The gain is that with copies minus that without. How much better the second and
+later ones are predicted than the first of the same area is said below the table, without copies
+too: what memory and h learn of a shape while they search. ``--against`` is the result file of
+another memory, whose gains are subtracted.
 
 ``--picture`` draws what is believed once the third object was hit for the first and for the third
 time, with copies and without; with ``--beside`` also what another memory believes that is told the
@@ -39,6 +42,7 @@ from engram.memory.library import load_memory
 from engram.policies import make_policy
 from engram.policies.base import log_likelihood
 from engram.policies.emptdm import EmPtdm
+from engram.reproduction.verdicts import verdict
 from engram.tasks.base import Task
 
 KINDS = {"copies of one shape": {}, "all objects different": {"kind": "mixed"}}
@@ -137,6 +141,41 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join(f"| {line} |" for line in lines)
 
 
+def _gains(rows: Sequence[dict[str, Any]], kind: str, name: str, place: str) -> dict[int, float]:
+    """By task, how much better a place is predicted than the first of the same area."""
+    areas = [(r["task"], r["places"]) for r in rows if r["kind"] == kind]
+    return {
+        task: places[place][name] - places[PLACES[0]][name]
+        for task, places in areas
+        if place in places and PLACES[0] in places
+    }
+
+
+def _said(values: Sequence[float]) -> str:
+    pair = interval(values)
+    return f"{verdict(pair).removesuffix(' from')} ({plus_minus(pair, '+')})"
+
+
+def learnt(rows: Sequence[dict[str, Any]], other: dict[str, Any] | None) -> str:
+    """How much better later objects are predicted than the first of the same area, in words, and
+    how much more so than in the rows of another memory."""
+    lines = []
+    for kind in KINDS:
+        for name in ("without", "with"):
+            own = {place: _gains(rows, kind, name, place) for place in PLACES[1:]}
+            said = [f"{place} {_said([*gains.values()])}" for place, gains in own.items()]
+            lines.append(f"* {kind}, {name} copies, minus the first: {'; '.join(said)}.")
+            if other:
+                theirs = {place: _gains(other["rows"], kind, name, place) for place in own}
+                more = [
+                    f"{place} {_said([own[place][t] - theirs[place][t] for t in own[place]])}"
+                    for place in own
+                    if own[place].keys() == theirs[place].keys()
+                ]
+                lines.append(f"* the same minus that with `{other['prior']}`: {'; '.join(more)}.")
+    return "\n".join(lines)
+
+
 def pictured(task: Task, prior: str, beside: str) -> list[tuple[str, list[Array]]]:
     """Title, and what was measured and is believed without and with copies, each (rows, cols);
     by the memory beside it too, if there is one."""
@@ -191,6 +230,7 @@ def main() -> None:
     parser.add_argument("--picture", type=Path)
     parser.add_argument("--pictured", default="2000,2001,2002")
     parser.add_argument("--beside", default="")
+    parser.add_argument("--against", type=Path)
     args = parser.parse_args()
     set_threads(1)
     first, last = map(int, args.tasks.split(":"))
@@ -202,12 +242,13 @@ def main() -> None:
             rows.append({"kind": kind, "task": number, "places": places})
             print(kind, number, {k: round(v["with"] - v["without"], 3) for k, v in places.items()})
     if rows:
+        other = json.loads(args.against.read_text()) if args.against else None
         made = (
             f"Nats a measurement in or next to an object, after the first find in it; ± is half of "
             f"the 95 % interval over areas. Memory `{args.prior}`, tasks {args.tasks} of suite "
             f"shapes, {BUDGET} measurements each (`benchmarks/second_copy.py` at {commit()})."
         )
-        text = f"{table(rows)}\n\n{made}\n"
+        text = f"{table(rows)}\n\n{learnt(rows, other)}\n\n{made}\n"
         print(text)
         if args.out:
             kept = {"commit": commit(), "machine": machine(), "prior": args.prior, "rows": rows}
