@@ -6,8 +6,10 @@
 Every design goes on from the same memory (``memory.permanent.grown_network``) on scenes in which
 figures repeat (``memory.repeats``: no discs, no kind of the suite shapes), for as many steps as the
 minutes of one core give it; ``none`` is the network as it is, ``all`` and ``measured`` have
-attention at the finest resolution too. ``start`` is the memory before any of it. Checkpoints stand
-in the folder, so the same command goes on where an earlier one was cut off.
+attention at the finest resolution too. ``start`` is the memory before any of it; a name that is no
+design is that of a memory of the library, which is asked the same as it is. Checkpoints stand in
+the folder, so the same command goes on where an earlier one was cut off, and so does each design as
+a memory, to be trained further (``engram prior train --start DIR/NAME.safetensors``).
 
 What is asked of each: areas with two figures that nobody has drawn before. The first is measured
 with all cells around it, the second by three finds and three blanks. Of the cells of the second and
@@ -19,7 +21,8 @@ those next to it that were not measured, the mean log-likelihood in nats:
 * turned: the same, turned by quarters.
 
 The in-context gain is copy (or turned) minus alone, its control another minus alone: the very same
-cells are asked for, and the same of the second figure is told.
+cells are asked for, and the same of the second figure is told. Copy minus another is what the very
+shape of the first is worth, beyond that there is one.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ import argparse
 import json
 import time
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,13 +44,15 @@ from engram._threads import set_threads
 from engram._writing import write_files
 from engram.bench.provenance import commit, machine
 from engram.bench.tables import interval, plus_minus
-from engram.memory.denoiser import Denoiser, Known, NetworkDenoiser
+from engram.memory.denoiser import Denoiser, Known
 from engram.memory.distilling import symmetric_mean
 from engram.memory.library import load_memory
 from engram.memory.permanent import grown_network
+from engram.memory.recipes import train_memory
 from engram.memory.repeats import EIGHT, Way, drawn, figure
 from engram.memory.sources import SceneSource
 from engram.memory.training import Trainer, TrainingPlan
+from engram.reproduction.verdicts import verdict
 
 Mask = NDArray[np.bool_]
 
@@ -125,17 +131,15 @@ def judged(denoiser: Denoiser) -> dict[str, list[float]]:
 def trained(design: str, args: argparse.Namespace) -> dict[str, Any]:
     """The row of a design, once it is trained."""
     start = load_memory(args.start)
-    if design == "start":
-        return {"design": design, "steps": 0, "seconds": 0.0, "nats": judged(start)}
+    if design not in DESIGNS:
+        memory = start if design == "start" else load_memory(design)
+        steps = 0 if design == "start" else memory.card.steps
+        return {"design": design, "steps": steps, "seconds": 0.0, "nats": judged(memory)}
     config = replace(start.network.config, fine=DESIGNS[design])
-    note = args.folder / f"{design}.json"
-
-    def trainer(steps: int) -> Trainer:
-        network = grown_network(start.network, config, 0).requires_grad_(True)
-        return Trainer(network, SceneSource(SIDE, SIDE, "repeats"), plan(steps))
-
+    source, note = SceneSource(SIDE, SIDE, "repeats"), args.folder / f"{design}.time.json"
     if not note.exists():
-        trial = trainer(TRIAL + 1)
+        network = grown_network(start.network, config, 0).requires_grad_(True)
+        trial = Trainer(network, source, plan(TRIAL + 1))
         trial.step()
         began = time.process_time()
         for _ in range(TRIAL):
@@ -144,12 +148,21 @@ def trained(design: str, args: argparse.Namespace) -> dict[str, Any]:
         args.folder.mkdir(parents=True, exist_ok=True)
         note.write_text(json.dumps({"steps": round(60 * args.minutes / a_step), "a_step": a_step}))
     known = json.loads(note.read_text())
-    run = trainer(known["steps"])
-    run.run(None, args.folder / f"{design}.checkpoint")
-    seconds = known["steps"] * known["a_step"]
-    parameters = sum(p.numel() for p in run.averaged.parameters())
+    memory = train_memory(
+        source,
+        config,
+        plan(known["steps"]),
+        name=design,
+        summary=f"design {design} of the comparison",
+        licence=start.card.licence,
+        recipe=f"python benchmarks/designs.py --minutes {args.minutes:g}",
+        start=start,
+        checkpoint=args.folder / f"{design}.checkpoint",
+    )
+    memory.save(args.folder / f"{design}.safetensors")
+    seconds, parameters = known["steps"] * known["a_step"], memory.card.parameters
     row = {"design": design, "steps": known["steps"], "seconds": seconds, "parameters": parameters}
-    return {**row, "nats": judged(NetworkDenoiser(run.averaged.network))}
+    return {**row, "nats": judged(memory)}
 
 
 def plan(steps: int) -> TrainingPlan:
@@ -167,18 +180,60 @@ def plan(steps: int) -> TrainingPlan:
     )
 
 
-def table(rows: list[dict[str, Any]], note: str) -> str:
+def _gain(row: dict[str, Any], case: str, other: str) -> list[float]:
+    """What one case says beyond another, area by area."""
+    return (np.array(row["nats"][case]) - row["nats"][other]).tolist()
+
+
+def said(name: str, values: list[float]) -> str:
+    """Whether a difference is above 0, and what it is."""
+    pair = interval(values)
+    return f"{name} {verdict(pair).removesuffix(' from')} ({plus_minus(pair, '+')})"
+
+
+def sentences(rows: list[dict[str, Any]]) -> list[str]:
+    """What the table says, in words computed from the intervals."""
+    worth = {row["design"]: np.array(_gain(row, "copy", "another")) for row in rows}
+    alone = {row["design"]: np.array(row["nats"]["alone"]) for row in rows}
+    first, *others = worth
+    pairs = list(combinations(worth, 2))
+    whole = [said(name, gain.tolist()) for name, gain in worth.items()]
+    apart = [said(f"{b} - {a}", (worth[b] - worth[a]).tolist()) for a, b in pairs]
+    better = [said(name, (alone[name] - alone[first]).tolist()) for name in others]
+    return [
+        f"* What the very shape of the first figure is worth (copy - another), against 0: "
+        f"{'; '.join(whole)}.",
+        f"* Differences of that: {'; '.join(apart)}.",
+        f"* Without a first figure (alone), against {first}: {'; '.join(better)}.",
+    ]
+
+
+def table(rows: list[dict[str, Any]]) -> str:
     """Nats and gains by design, as Markdown."""
-    head = "| design | steps | minutes | alone | copy - alone | turned - alone | another - alone |"
-    lines = [head, "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"]
+    gains = [*((case, "alone") for case in CASES[1:]), ("copy", "another"), ("turned", "another")]
+    head = ["design", "steps", "minutes", "alone", *(" - ".join(pair) for pair in gains)]
+    lines = [" | ".join(head), " | ".join(["---", *["---:"] * (len(head) - 1)])]
     for row in rows:
-        alone = np.array(row["nats"]["alone"])
-        gains = (np.array(row["nats"][case]) - alone for case in ("copy", "turned", "another"))
-        cells = [plus_minus(interval(alone.tolist()))]
-        cells += [plus_minus(interval(gain.tolist()), "+") for gain in gains]
-        cost = f"{row['steps']:,} | {row['seconds'] / 60:.0f}"
-        lines.append(f"| {row['design']} | {cost} | {' | '.join(cells)} |")
-    return "\n".join([*lines, "", note]) + "\n"
+        minutes = f"{row['seconds'] / 60:.0f}" if row["seconds"] else "-"
+        cells = [row["design"], f"{row['steps']:,}", minutes]
+        cells.append(plus_minus(interval(row["nats"]["alone"])))
+        cells += [plus_minus(interval(_gain(row, *pair)), "+") for pair in gains]
+        lines.append(" | ".join(cells))
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def keep(rows: list[dict[str, Any]], args: argparse.Namespace) -> None:
+    """Write rows and table."""
+    note = (
+        f"Mean log-likelihood in nats of the cells of a second figure and those next to it, of "
+        f"which {TOLD} finds and {TOLD} blanks are told, over {AREAS} areas; ± is half of the "
+        f"95 % interval over areas, gains are paired. All go on from `{args.start}`, one core "
+        f"(`python benchmarks/designs.py --minutes {args.minutes:g}` at {rows[-1]['commit']})."
+    )
+    text = "\n\n".join([table(rows), "\n".join(sentences(rows)), note]) + "\n"
+    whole = json.dumps({"machine": machine(), "rows": rows}, indent=1) + "\n"
+    write_files({args.out: whole, args.out.with_suffix(".md"): text})
+    print(text, flush=True)
 
 
 def main() -> None:
@@ -193,19 +248,10 @@ def main() -> None:
     kept = json.loads(args.out.read_text()) if args.out.exists() else {}
     rows = kept.get("rows", [])
     for design in ("start", *args.designs.split(",")):
-        if design in {row["design"] for row in rows}:
-            continue
-        rows.append({"start": args.start, "commit": commit()} | trained(design, args))
-        note = (
-            f"Mean log-likelihood in nats of the cells of a second figure and those next to it, of "
-            f"which {TOLD} finds and {TOLD} blanks are told, over {AREAS} areas; ± is half of the "
-            f"95 % interval over areas, gains are paired. All go on from `{args.start}`, one core "
-            f"(`python benchmarks/designs.py --minutes {args.minutes:g}` at {rows[-1]['commit']})."
-        )
-        text = table(rows, note)
-        whole = json.dumps({"machine": machine(), "rows": rows}, indent=1) + "\n"
-        write_files({args.out: whole, args.out.with_suffix(".md"): text})
-        print(text, flush=True)
+        if design not in {row["design"] for row in rows}:
+            rows.append({"start": args.start, "commit": commit()} | trained(design, args))
+            keep(rows, args)
+    keep(rows, args)
 
 
 if __name__ == "__main__":

@@ -2,16 +2,21 @@
 
     python benchmarks/second_copy.py [--tasks 2000:2012] [--prior universal] [--out FILE.md]
                                      [--picture FILE.png] [--pictured 2000,2001,2002]
+                                     [--beside MEMORY] [--against FILE.json]
 
 em-ptdm searches areas with copies of one shape (suite ``shapes``), and as a control areas whose
 objects are all of different kinds (``kind=mixed``), where the first tells nothing of the next. Each
 measurement in or next to an object after the first find in it is predicted with copies and
 without, in the same search, from the measurements before it. A row is the mean log-likelihood, in
 nats, over such measurements of an area by how many objects were touched before: the first, the
-second, and so on. The gain is that with copies minus that without.
+second, and so on. The gain is that with copies minus that without. How much better the second and
+later ones are predicted than the first of the same area is said below the table, without copies
+too: what memory and h learn of a shape while they search. ``--against`` is the result file of
+another memory, whose gains are subtracted.
 
 ``--picture`` draws what is believed once the third object was hit for the first and for the third
-time, with copies and without.
+time, with copies and without; with ``--beside`` also what another memory believes that is told the
+same measurements and chooses none. ``--tasks 0:0`` draws alone.
 """
 
 from __future__ import annotations
@@ -32,10 +37,12 @@ from engram._writing import write_files
 from engram.bench.provenance import commit, machine
 from engram.bench.suites import get_suite
 from engram.bench.tables import interval, plus_minus
+from engram.grid import Cell
 from engram.memory.library import load_memory
 from engram.policies import make_policy
 from engram.policies.base import log_likelihood
 from engram.policies.emptdm import EmPtdm
+from engram.reproduction.verdicts import verdict
 from engram.tasks.base import Task
 
 KINDS = {"copies of one shape": {}, "all objects different": {"kind": "mixed"}}
@@ -51,25 +58,41 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A measurement, and what was believed before it, (n_cells,), with copies and without."""
+    """A measurement, and what was believed before it, (n_cells,), with copies and without.
+
+    beside : the same by a memory that was told the same and chose nothing, without and with
+    """
 
     index: int
     hit: bool
     ours: Array
     plain: Array
+    beside: tuple[Array, ...] = ()
 
 
-def steps(task: Task, prior: str) -> Iterator[Step]:
-    """A search."""
+def _searching(task: Task, prior: str) -> EmPtdm:
     policy = make_policy("em-ptdm", task.grid, BUDGET, memory=load_memory(prior), seed=0)
     assert isinstance(policy, EmPtdm)
+    return policy
+
+
+def _asked(policy: EmPtdm) -> tuple[Cell, Array, Array]:
+    """The cell it would measure, and what it believes without copies and with them."""
+    cell, copied = policy.suggest()[0].cell, policy.believed().beliefs.copied
+    assert copied is not None
+    return cell, copied.others, copied.probability
+
+
+def steps(task: Task, prior: str, beside: str = "") -> Iterator[Step]:
+    """A search."""
+    searching = [_searching(task, name) for name in (prior, beside) if name]
     for _ in range(BUDGET):
-        cell, copied = policy.suggest()[0].cell, policy.believed().beliefs.copied
-        assert copied is not None
+        (cell, plain, ours), *others = (_asked(policy) for policy in searching)
         seen = task.measure(cell)
-        index = task.grid.index(cell)
-        yield Step(index, seen.outcome > 0, copied.probability, copied.others)
-        policy.observe(seen)
+        theirs = tuple(belief for _, *pair in others for belief in pair)
+        yield Step(task.grid.index(cell), seen.outcome > 0, ours, plain, theirs)
+        for policy in searching:
+            policy.observe(seen)
 
 
 def near(task: Task) -> NDArray[np.int32]:
@@ -118,14 +141,51 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join(f"| {line} |" for line in lines)
 
 
-def pictured(task: Task, prior: str) -> list[tuple[str, Array, Array, Array]]:
-    """Title, what was measured, and what is believed without and with copies, each (rows, cols)."""
+def _gains(rows: Sequence[dict[str, Any]], kind: str, name: str, place: str) -> dict[int, float]:
+    """By task, how much better a place is predicted than the first of the same area."""
+    areas = [(r["task"], r["places"]) for r in rows if r["kind"] == kind]
+    return {
+        task: places[place][name] - places[PLACES[0]][name]
+        for task, places in areas
+        if place in places and PLACES[0] in places
+    }
+
+
+def _said(values: Sequence[float]) -> str:
+    pair = interval(values)
+    return f"{verdict(pair).removesuffix(' from')} ({plus_minus(pair, '+')})"
+
+
+def learnt(rows: Sequence[dict[str, Any]], other: dict[str, Any] | None) -> str:
+    """How much better later objects are predicted than the first of the same area, in words, and
+    how much more so than in the rows of another memory."""
+    lines = []
+    for kind in KINDS:
+        for name in ("without", "with"):
+            own = {place: _gains(rows, kind, name, place) for place in PLACES[1:]}
+            said = [f"{place} {_said([*gains.values()])}" for place, gains in own.items()]
+            lines.append(f"* {kind}, {name} copies, minus the first: {'; '.join(said)}.")
+            if other:
+                theirs = {place: _gains(other["rows"], kind, name, place) for place in own}
+                more = [
+                    f"{place} {_said([own[place][t] - theirs[place][t] for t in own[place]])}"
+                    for place in own
+                    if own[place].keys() == theirs[place].keys()
+                ]
+                lines.append(f"* the same minus that with `{other['prior']}`: {'; '.join(more)}.")
+    return "\n".join(lines)
+
+
+def pictured(task: Task, prior: str, beside: str) -> list[tuple[str, list[Array]]]:
+    """Title, and what was measured and is believed without and with copies, each (rows, cols);
+    by the memory beside it too, if there is one."""
     objects, order, finds = near(task), dict[int, int](), 0
-    shape, out = (task.grid.rows, task.grid.cols), []
+    out: list[tuple[str, list[Array]]] = []
     known, due = np.full(task.grid.n_cells, 0.5), ""
-    for step in steps(task, prior):
+    for step in steps(task, prior, beside):
         if due:
-            out.append((due, *(a.reshape(shape).copy() for a in (known, step.plain, step.ours))))
+            beliefs = (known, step.plain, step.ours, *step.beside)
+            out.append((due, [b.reshape(task.grid.rows, -1).copy() for b in beliefs]))
             due = ""
             if len(out) == len(SHOWN):
                 break
@@ -139,19 +199,22 @@ def pictured(task: Task, prior: str) -> list[tuple[str, Array, Array, Array]]:
     return out
 
 
-def draw(tasks: Sequence[tuple[int, Task]], prior: str, path: Path) -> None:
+def draw(tasks: Sequence[tuple[int, Task]], prior: str, beside: str, path: Path) -> None:
     """One row a moment: truth, measured, without copies, with them."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    shown = [(n, task, *one) for n, task in tasks for one in pictured(task, prior)]
-    figure, axes = pyplot.subplots(len(shown), 4, figsize=(9, 2.4 * len(shown)), squeeze=False)
-    for row, (number, task, title, known, plain, ours) in zip(axes, shown, strict=True):
+    shown = [(n, task, *one) for n, task in tasks for one in pictured(task, prior, beside)]
+    memories = [f"{name}, " if beside else "" for name in (prior, beside) if name]
+    heads = [f"{name}{how} copies" for name in memories for how in ("without", "with")]
+    size = (2.25 * (2 + len(heads)), 2.4 * len(shown))
+    figure, axes = pyplot.subplots(len(shown), 2 + len(heads), figsize=size, squeeze=False)
+    for row, (number, task, title, pictures) in zip(axes, shown, strict=True):
         truth = np.asarray(task.facts["objects"]) > 0
-        titles = (f"task {number}: truth", f"measured, {title}", "without copies", "with copies")
-        for axis, picture, words in zip(row, (truth, known, plain, ours), titles, strict=True):
+        titles = (f"task {number}: truth", f"measured, {title}", *heads)
+        for axis, picture, words in zip(row, (truth, *pictures), titles, strict=True):
             axis.imshow(picture, vmin=0, vmax=1, cmap="viridis")
             axis.set_title(words, fontsize=9)
             axis.set_axis_off()
@@ -166,6 +229,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--picture", type=Path)
     parser.add_argument("--pictured", default="2000,2001,2002")
+    parser.add_argument("--beside", default="")
+    parser.add_argument("--against", type=Path)
     args = parser.parse_args()
     set_threads(1)
     first, last = map(int, args.tasks.split(":"))
@@ -176,21 +241,23 @@ def main() -> None:
             places = searched(tasks.task(number), args.prior)
             rows.append({"kind": kind, "task": number, "places": places})
             print(kind, number, {k: round(v["with"] - v["without"], 3) for k, v in places.items()})
-    made = (
-        f"Nats a measurement in or next to an object, after the first find in it; ± is half of the "
-        f"95 % interval over areas. Memory `{args.prior}`, tasks {args.tasks} of suite shapes, "
-        f"{BUDGET} measurements each (`benchmarks/second_copy.py` at {commit()})."
-    )
-    text = f"{table(rows)}\n\n{made}\n"
-    print(text)
-    if args.out:
-        kept = {"commit": commit(), "machine": machine(), "prior": args.prior, "rows": rows}
-        whole = json.dumps(kept, indent=1) + "\n"
-        write_files({args.out: text, args.out.with_suffix(".json"): whole})
+    if rows:
+        other = json.loads(args.against.read_text()) if args.against else None
+        made = (
+            f"Nats a measurement in or next to an object, after the first find in it; ± is half of "
+            f"the 95 % interval over areas. Memory `{args.prior}`, tasks {args.tasks} of suite "
+            f"shapes, {BUDGET} measurements each (`benchmarks/second_copy.py` at {commit()})."
+        )
+        text = f"{table(rows)}\n\n{learnt(rows, other)}\n\n{made}\n"
+        print(text)
+        if args.out:
+            kept = {"commit": commit(), "machine": machine(), "prior": args.prior, "rows": rows}
+            whole = json.dumps(kept, indent=1) + "\n"
+            write_files({args.out: text, args.out.with_suffix(".json"): whole})
     if args.picture:
         tasks = get_suite("shapes").tasks([], {})
         numbers = [int(n) for n in args.pictured.split(",")]
-        draw([(n, tasks.task(n)) for n in numbers], args.prior, args.picture)
+        draw([(n, tasks.task(n)) for n in numbers], args.prior, args.beside, args.picture)
 
 
 if __name__ == "__main__":

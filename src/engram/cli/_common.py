@@ -55,6 +55,13 @@ WindowsOption = Annotated[
         help="Where windows of a large area are computed, when many changed: local or ray.",
     ),
 ]
+MixedOption = Annotated[
+    bool,
+    typer.Option(
+        "--mixed",
+        help="Train in bfloat16, which some processors do faster; weights stay in float32.",
+    ),
+]
 AddressOption = Annotated[
     str | None, typer.Option(help="Ray cluster (default: one on this machine, for this run).")
 ]

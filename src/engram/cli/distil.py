@@ -35,6 +35,7 @@ def distil(
     count: Annotated[int, typer.Option(help="Number of maps (map).")] = 6000,
     steps: Annotated[int, typer.Option(help="Optimiser steps.")] = 2000,
     rate: Annotated[float, typer.Option(help="Learning rate.")] = 3e-4,
+    mixed: common.MixedOption = False,
     seed: Annotated[int, typer.Option(help="Seed of the batches.")] = 0,
     checkpoint: Annotated[
         Path | None, typer.Option(help="Where to save progress (default: beside the weights).")
@@ -81,7 +82,7 @@ def distil(
             seed=seed,
         )
     )
-    plan = replace(PLAN, steps=steps, learning_rate=rate, seed=seed)
+    plan = replace(PLAN, steps=steps, learning_rate=rate, seed=seed, mixed=mixed)
     plan = replace(plan, emphasis=float(max(1, len(images.layers))))
     set_threads(threads)
     kept = f"progress is saved every {plan.checkpoint_every} steps in {checkpoint}"

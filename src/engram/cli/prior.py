@@ -144,6 +144,7 @@ def train(
     focus: Annotated[
         float, typer.Option(help="Additional weight of pixels next to a find in the loss.")
     ] = 0.0,
+    mixed: common.MixedOption = False,
     seed: Annotated[int, typer.Option(help="Seed of weights and batches.")] = 0,
     conditioned: Annotated[
         bool,
@@ -221,6 +222,7 @@ def train(
         episodes=practice,
         unprompted=unprompted,
         focus=focus,
+        mixed=mixed,
     )
     config = UNetConfig.for_image(
         images.shape[0], conditioned=conditioned, patch=patch, widths=layers, fine=fine

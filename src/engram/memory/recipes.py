@@ -43,7 +43,7 @@ SEES = ("pixels", "photo", "map")
 """What a memory is trained to imagine: pixels, or cells of photographs or of maps."""
 PLANNED = (
     *("steps", "batch", "learning_rate", "seed"),
-    *("emphasis", "episodes", "unprompted", "focus"),
+    *("emphasis", "episodes", "unprompted", "focus", "mixed"),
 )
 DEFAULT_SIZE = (32, 32)
 HELD_OUT_CHECKS = 20
@@ -244,7 +244,7 @@ def claim(
         there = read_json(note)
     except InputError:
         there = {}
-    kept = there if isinstance(there, dict) else {}
+    kept = {"mixed": False} | (there if isinstance(there, dict) else {})  # older notes lack it
     differing = [key for key, value in wanted.items() if kept.get(key) != value]
     if differing:
         raise InputError(

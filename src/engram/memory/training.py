@@ -47,6 +47,8 @@ class TrainingPlan:
     emphasis : weight of the last channel in the loss (presence, in a memory of cells)
     focus : additional weight of the pixels next to a find in the estimates at full noise from
         exact measurements (``practice.near_finds``)
+    mixed : passes through the network in bfloat16, weights and their updates in float32: 1.6 times
+        as fast where the processor has instructions for it, slower where it has not
     """
 
     steps: int = 8000
@@ -60,6 +62,7 @@ class TrainingPlan:
     unprompted: float = 0.4
     emphasis: float = 1.0
     focus: float = 0.0
+    mixed: bool = False
     checkpoint_every: int = 500
     seed: int = 0
 
@@ -150,7 +153,8 @@ class Trainer:
         generator = torch_generator(self.plan.seed, "train", 1, self.step_count)
         batch = self._batch(generator)
         eps = torch.randn(batch.x0.shape, generator=generator)
-        target, v = self._velocities(batch, eps, generator)
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.plan.mixed):
+            target, v = self._velocities(batch, eps, generator)
         loss = ((v - target).square() * self._weights * self._focus(batch)).mean()
         for group in self.optimiser.param_groups:
             group["lr"] = self.plan.rate(self.step_count)

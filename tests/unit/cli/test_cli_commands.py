@@ -143,7 +143,7 @@ def test_a_damaged_card_does_not_spoil_the_list(capfd: Captured) -> None:
 def test_train_and_sample(tmp_path: Path, capfd: Captured) -> None:
     command = (
         "prior train scenes --name small --out m/small.safetensors --size 8,8 --steps 2 --batch 4 "
-        "--widths 4 --samples 4 --licence CC0 --summary tiny"
+        "--mixed --widths 4 --samples 4 --licence CC0 --summary tiny"
     )
     assert run(command) == 0
     assert sorted(p.name for p in Path("m").iterdir()) == [

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -120,6 +121,9 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
         train_memory(
             source_from("scenes", size=(8, 12)), CONFIG, PLAN, **words, checkpoint=checkpoint
         )
+    source, mixed = source_from("scenes", size=(8, 8)), replace(PLAN, mixed=True)
+    with pytest.raises(InputError, match="mixed differ"):
+        train_memory(source, CONFIG, mixed, **words, checkpoint=checkpoint)
 
 
 def test_samples_depend_on_their_own_number_alone() -> None:

@@ -29,7 +29,12 @@ def network(*, conditioned: bool = True, seed: int = 0) -> UNet:
 
 
 def trainer(
-    steps: int = 12, *, conditioned: bool = True, seed: int = 0, focus: float = 0.0
+    steps: int = 12,
+    *,
+    conditioned: bool = True,
+    seed: int = 0,
+    focus: float = 0.0,
+    mixed: bool = False,
 ) -> Trainer:
     plan = TrainingPlan(
         steps=steps,
@@ -40,6 +45,7 @@ def trainer(
         checkpoint_every=4,
         seed=seed,
         focus=focus,
+        mixed=mixed,
     )
     return Trainer(network(conditioned=conditioned), stripes(), plan)
 
@@ -87,6 +93,17 @@ def test_the_focus_lies_on_exact_measurements_at_full_noise() -> None:
     assert float(weights.mean()) == pytest.approx(1.0)
     assert float(weights[0, 0, 4, 5] / weights[0, 0, 0, 0]) == pytest.approx(5.0)
     assert len(weights[1:].unique()) == 1
+
+
+def test_passes_in_bfloat16_give_nearly_the_same_loss_and_lower_it() -> None:
+    exact, mixed = trainer(70), trainer(70, mixed=True)
+    before = mixed.held_out_loss(4)
+    losses = [(exact.step(), mixed.step()) for _ in range(3)]
+    assert losses[2][0] != losses[2][1]
+    assert losses[2][1] == pytest.approx(losses[2][0], rel=0.01)
+    mixed.run()
+    assert all(p.dtype == torch.float32 for p in mixed.averaged.parameters())
+    assert mixed.held_out_loss(4) < 0.7 * before
 
 
 def test_a_resumed_run_ends_with_the_same_weights(tmp_path: Path) -> None:
