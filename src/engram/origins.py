@@ -59,6 +59,10 @@ _ROOM = (
     "by hand on ball and shape tasks 0 to 15, memory digits, looked at on overhead tiles 0 to 11; "
     "the comparison is in docs/engine.md, What was tried"
 )
+_TILES = (
+    "by hand for what an answer of a million cells costs, looked at in searches of one to six of the "
+    "ball tasks 0 to 5 of 96 x 96 cells; the comparison is in docs/engine.md, What was tried"
+)
 _STOP = (
     f"by hand; on which maps is {NOT_RECORDED}. How often the advice is wrong was measured with it "
     "on rare maps (docs/campaigns.md, Go on or stop?)"
@@ -116,7 +120,10 @@ CHOSEN = (
     Chosen("engram.policies.templates:CLEAR", 0.02, _UNKNOWN, _COPIES),
     Chosen("engram.policies.templates:UNSURE", 4.0, _UNKNOWN, _COPIES),
     Chosen("engram.policies.templates:CUT", 3.0, _UNKNOWN, _COPIES),
-    Chosen("engram.policies.templates:SAME", 0.05, _UNKNOWN, "2c5ac9a"),
+    Chosen("engram.policies.local.copies:SLOWLY", 10, _TILES, "2c5ac9a"),
+    Chosen("engram.policies.local.copies:ANOTHER", 0.15, _TILES, "b97bbb7"),
+    Chosen("engram.policies.local.copies:MUCH", 0.5, _TILES, "b97bbb7"),
+    Chosen("engram.policies.local.copies:TURNED", 0.02, _TILES, "41d4058"),
     Chosen("engram.policies.outlines:LEAST_FINDS", 4, _UNKNOWN, _OUTLINES),
     Chosen("engram.policies.outlines:LOOSE", 0.35, _UNKNOWN, _OUTLINES),
     Chosen("engram.policies.outlines:SURE", 4.0, _UNKNOWN, _OUTLINES),
@@ -160,6 +167,12 @@ CHOSEN = (
 
 NO_CHOICE = {
     "engram.policies.copies:MOST_NATS": "a limit: of the logarithm of a weight",
+    "engram.policies.templates:SAME": "a tolerance: templates that look the same",
+    "engram.policies.local.copies:CORE": "a limit: the smallest tile",
+    "engram.policies.local.copies:BESIDE": "a limit: of what is looked at around copies",
+    "engram.policies.local.copies:MARGIN": "a limit: of what is looked at around a tile",
+    "engram.policies.local.copies:OBJECTS": "limits: of what is looked at for objects",
+    "engram.policies.local.copies:NOTHING_SAID": "a format: how cells that copies are silent of are kept",
     "engram.policies.outcome_h:CERTAIN": "a format: how a report that cannot be wrong is kept",
     "engram.campaign.remaining:LONG": "a limit: the longest search of the fit",
     "engram.campaign.remaining:EVEN": "a tolerance: chances that are the same",
