@@ -60,8 +60,8 @@ _ROOM = (
     "the comparison is in docs/engine.md, What was tried"
 )
 _TILES = (
-    "by hand for what an answer of a million cells costs, looked at in searches of one to six of the "
-    "ball tasks 0 to 5 of 96 x 96 cells; the comparison is in docs/engine.md, What was tried"
+    "by hand for what an answer of a million cells costs, looked at in searches of one to six of "
+    "the ball tasks 0 to 5 of 96 x 96 cells; the comparison is in docs/engine.md, What was tried"
 )
 _STOP = (
     f"by hand; on which maps is {NOT_RECORDED}. How often the advice is wrong was measured with it "
@@ -172,7 +172,7 @@ NO_CHOICE = {
     "engram.policies.local.copies:BESIDE": "a limit: of what is looked at around copies",
     "engram.policies.local.copies:MARGIN": "a limit: of what is looked at around a tile",
     "engram.policies.local.copies:OBJECTS": "limits: of what is looked at for objects",
-    "engram.policies.local.copies:NOTHING_SAID": "a format: how cells that copies are silent of are kept",
+    "engram.policies.local.copies:NOTHING_SAID": "a format: of cells copies say nothing of",
     "engram.policies.outcome_h:CERTAIN": "a format: how a report that cannot be wrong is kept",
     "engram.campaign.remaining:LONG": "a limit: the longest search of the fit",
     "engram.campaign.remaining:EVEN": "a tolerance: chances that are the same",
