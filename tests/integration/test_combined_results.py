@@ -71,6 +71,8 @@ def test_the_command_of_a_result_file_can_be_given_again() -> None:
         "engram bench run overhead --data tiles.npz --set target=ship --policies "
         "'gp,em-ptdm[h=off,a=5]' --prior natural --tasks 3:9 --seeds 5 --budget 300 --at 200,300"
     )
+    kept = {**options, "data": [{"file": "tiles.npz", "sha256": "ab12"}]}  # as results name them
+    assert command_of(kept) == command_of(options)
 
 
 def searched(task: int, memory: float, h: float, *updates: float) -> dict[str, Any]:

@@ -30,8 +30,9 @@ def command_of(options: Mapping[str, Any]) -> str:
     """
     first, end = options["tasks"]
     words = ["engram", "bench", "run", str(options["suite"])]
-    for name in options.get("data", ()):
-        words += ["--data", Path(str(name)).name]
+    for known in options.get("data", ()):
+        name = known["file"] if isinstance(known, Mapping) else str(known)
+        words += ["--data", Path(name).name]
     for key, value in options.get("settings", {}).items():
         words += ["--set", f"{key}={value}"]
     words += ["--policies", ",".join(options["policies"]), "--prior", str(options["prior"])]
