@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engram.layout import Blocks
 from engram.tiling import Array, Part, Tiling
+
+Held = tuple[int, tuple[slice, slice], Array]
+"""A window, the rows and columns of a block in it, and its weight (rows, cols) there."""
 
 
 class Blending:
@@ -19,6 +23,7 @@ class Blending:
         self.layout, self.tiling = layout, tiling
         self._weights: dict[bytes, Array] = {}
         self._products: dict[tuple[int, int], Array] = {}
+        self._windows: dict[int, list[Held]] = {}
         down, across = layout.shape
         self._down = [self._parts(0, i) for i in range(down)]
         self._across = [self._parts(1, j) for j in range(across)]
@@ -37,20 +42,24 @@ class Blending:
             self._products[key] = down[:, None] * across
         return self._products[key]
 
-    def windows(self, block: int) -> Iterator[tuple[int, tuple[slice, slice], Array]]:
-        """Windows of a block: number, the block's rows and columns in it, weight (rows, cols).
+    def windows(self, block: int) -> list[Held]:
+        """Windows of a block, listed once: number, the block's rows and columns in it, weight
+        (rows, cols).
 
         Where a window does not hold all of the block, rows and columns are those that it holds and
         the weight is that of these.
         """
-        i, j = divmod(block, self.layout.shape[1])
-        for a in self._down[i]:
-            for b in self._across[j]:
-                yield (
+        if block not in self._windows:
+            i, j = divmod(block, self.layout.shape[1])
+            self._windows[block] = [
+                (
                     self.tiling.number(a.window, b.window),
                     (_inside(a, self.tiling.rows.size), _inside(b, self.tiling.cols.size)),
                     self._product(a.weight, b.weight),
                 )
+                for a, b in product(self._down[i], self._across[j])
+            ]
+        return self._windows[block]
 
     def blended(
         self,
