@@ -251,7 +251,8 @@ class Observations:
     @property
     def available(self) -> NDArray[np.bool_]:
         """(rows * cols,) True for open cells that are not settled."""
-        return np.asarray(~self.settled & ~self.grid.closed.ravel())
+        out = np.logical_or(self.settled, self.grid.closed.ravel())
+        return np.logical_not(out, out=out)
 
     @property
     def visits(self) -> NDArray[np.intp]:

@@ -24,8 +24,8 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 MORE = 32
-"""Measurements that a patch has room for beyond those it holds. Its rows are long: twice the room
-would be megabytes that other patches are forgotten for."""
+"""Measurements that a patch gets room for when it is told one more than it has room for. Its rows
+are long: twice the room would be megabytes that other patches are forgotten for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,12 +86,10 @@ class Patch:
         from scipy.linalg import cholesky, solve_triangular
 
         self.terms, self.count = terms, len(values)
-        room = self.count + MORE
         cells = terms.shape[0] * terms.shape[1]
-        self.rows, self.cols = np.zeros(room, np.intp), np.zeros(room, np.intp)
-        self.rows[: self.count], self.cols[: self.count] = rows, cols
-        self.lower, self.factor = np.zeros((room, room)), np.zeros((room, cells))
-        self.scaled = np.zeros(room)
+        self.rows, self.cols = rows, cols
+        self.lower, self.factor = np.zeros((0, 0)), np.zeros((0, cells))
+        self.scaled = np.zeros(0)
         self.mean, self.var = np.full(cells, MEAN), np.full(cells, terms.level)
         if self.count:
             own = terms.among(rows, cols) + (terms.noise + more) * np.eye(self.count)
@@ -99,8 +97,8 @@ class Patch:
             places = zip(rows.tolist(), cols.tolist(), strict=True)
             both = np.column_stack([np.stack([terms.row(*p) for p in places]), values - MEAN])
             solved = solve_triangular(lower, both, lower=True, check_finite=False)
-            self.lower[: self.count, : self.count] = lower
-            self.factor[: self.count], self.scaled[: self.count] = solved[:, :-1], solved[:, -1]
+            self.lower, self.scaled = lower, solved[:, -1].copy()
+            self.factor = np.ascontiguousarray(solved[:, :-1])
             self.mean += solved[:, -1] @ solved[:, :-1]
             self.var -= np.einsum("ij,ij->j", solved[:, :-1], solved[:, :-1])
 
