@@ -3,12 +3,16 @@
     python benchmarks/large_discovery.py --case balls-96 --tasks 0:4 --policies gp,em-ptdm
     python benchmarks/large_discovery.py --case balls-96 --tasks 0:2 --policies em-ptdm[windows=off]
     python benchmarks/large_discovery.py --case mosaics --tasks 0:4 --data tiles.npz
+    python benchmarks/large_discovery.py --case species-melinus --tasks 0:1 --data records.csv.gz
+    python benchmarks/large_discovery.py --add runs/more.json
     python benchmarks/large_discovery.py
 
 A case is a family of tasks. Every search that ends is a row of the results (``--out``, .json). They
 are the journal as well: a run goes on where it was stopped, cases, tasks and policies may be added
-later, and a search that is in them is not run again. The table beside them (.md) has SR with 95 %
-intervals over tasks, and differences of policies on the same tasks.
+later, and a search that is in them is not run again; ``--add`` takes the rows of a run that was
+written elsewhere (``--out``), as two at a time are. The table beside them (.md) has SR with 95 %
+intervals over tasks, and differences of policies on the same tasks. A species map is one task, so
+that all species maps are a table of their own, with one line a map.
 
 Balls of 96 x 96 and 128 x 128 cells have nine and sixteen times the cells of the paper's area;
 its 250 measurements in proportion would be 2,250 and 4,000. The budgets here are a part of that,
@@ -44,28 +48,49 @@ PAPER = 250 / 32**2
 """Measurements of the paper's largest budget for a cell of its ball tasks."""
 
 
+SPECIES = (
+    "Poecile atricapillus",
+    "Cardinalis cardinalis",
+    "Picoides pubescens",
+    "Haemorhous mexicanus",
+    "Cyanocitta cristata",
+    "Sitta carolinensis",
+    "Baeolophus bicolor",
+    "Spinus pinus",
+    "Strymon melinus",
+)
+"""Whose maps are searched."""
+
+
 @dataclass(frozen=True)
 class Case:
-    """A family of tasks: of which suite, with which settings, and how many measurements."""
+    """A family of tasks: of which suite, with which settings, and how many measurements.
+
+    family : cases of one are tasks of one table;  words : what the table is of
+    """
 
     suite: str
     settings: dict[str, Any]
     budget: int
+    family: str
     words: str
 
 
 CASES = {
-    "balls-96": Case("balls", {"size": 96}, 1000, "balls of 96 x 96 cells"),
-    "balls-128": Case("balls", {"size": 128}, 1500, "balls of 128 x 128 cells"),
-    "mosaics": Case("overhead", {"mosaic": 3}, 1000, "mosaics of 3 x 3 overhead tiles (96 x 96)"),
+    "balls-96": Case("balls", {"size": 96}, 1000, "balls-96", "balls of 96 x 96 cells"),
+    "balls-128": Case("balls", {"size": 128}, 1500, "balls-128", "balls of 128 x 128 cells"),
+    "mosaics": Case(
+        "overhead", {"mosaic": 3}, 1000, "mosaics", "mosaics of 3 x 3 overhead tiles (96 x 96)"
+    ),
     **{
         f"species-{name.split()[1]}": Case(
             "species",
             {"whole": 512, "species": name},
             1000,
-            f"{name} in the whole of the paper's box, 313 x 512 cells",
+            "species",
+            "species in the whole of the paper's box, 313 x 512 cells, one map each",
         )
-        for name in ("Poecile atricapillus", "Cardinalis cardinalis", "Strymon melinus")
+        for name in SPECIES
     },
 }
 
@@ -136,22 +161,51 @@ def differences(rows: list[dict[str, Any]], at: list[int]) -> list[str]:
     return lines
 
 
+def maps(rows: list[dict[str, Any]]) -> list[str]:
+    """SR of every map after the last measurement, by policy, where each map is a case."""
+    names, at = labels(rows), list(rows[0]["sr"])[-1]
+    lines = [f"| SR at {int(at):,} | targets | " + " | ".join(names) + " |"]
+    lines.append("| --- | ---: |" + " ---: |" * len(names))
+    for case in dict.fromkeys(row["case"] for row in rows):
+        own = {row["policy"]: row for row in rows if row["case"] == case}
+        cells = [f"{own[name]['sr'][at]:.3f}" if name in own else "" for name in names]
+        targets = f"{next(iter(own.values()))['targets']:,}"
+        species = CASES[case].settings["species"]
+        lines.append(f"| *{species}* | {targets} | " + " | ".join(cells) + " |")
+    return lines
+
+
 def table(rows: list[dict[str, Any]]) -> str:
-    """Every case with every budget that was run."""
+    """Every family with every budget that was run."""
     parts = []
-    for name, budget in sorted({(row["case"], row["budget"]) for row in rows}):
-        own = [row for row in rows if (row["case"], row["budget"]) == (name, budget)]
+    sorts = {(CASES[row["case"]].family, row["budget"]) for row in rows}
+    for family, budget in sorted(sorts):
+        own = [r for r in rows if (CASES[r["case"]].family, r["budget"]) == (family, budget)]
+        several = len({row["case"] for row in own}) > 1
+        each = [{**row, "task": (row["case"], row["task"])} for row in own]
         at = [int(b) for b in own[0]["sr"]]
         share = budget / (PAPER * own[0]["cells"])
-        head = f"**{CASES[name].words}, {budget:,} measurements** ({share:.0%} of the paper's 250 "
-        head += "for 32 x 32 cells, in proportion to the cells)"
-        parts += [head, "", *rates(own, at), "", *differences(own, at), ""]
+        head = f"**{CASES[own[0]['case']].words}, {budget:,} measurements** ({share:.0%} of the "
+        head += "paper's 250 for 32 x 32 cells, in proportion to the cells)"
+        parts += [head, "", *rates(each, at), "", *differences(each, at), ""]
+        parts += [*maps(own), ""] if several else []
     made = ", ".join(sorted({row["commit"] for row in rows}))
     parts.append(
         "± is half of the 95 % interval over tasks (Student's; of pairs for differences), seed 0, "
         f"one thread (`benchmarks/large_discovery.py` at {made})."
     )
     return "\n".join(parts) + "\n"
+
+
+def key_of(row: dict[str, Any]) -> tuple[str, int, str, int]:
+    """Which search a row is of."""
+    return row["case"], row["budget"], row["policy"], row["task"]
+
+
+def with_row(rows: list[dict[str, Any]], row: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows with one more, in their order; one of the same search gives way."""
+    kept = [other for other in rows if key_of(other) != key_of(row)]
+    return sorted([*kept, row], key=lambda r: (r["case"], r["budget"], r["task"]))
 
 
 def main() -> None:
@@ -162,9 +216,12 @@ def main() -> None:
     parser.add_argument("--budget", type=int, help="measurements (default: the case's)")
     parser.add_argument("--data", nargs="*", default=[])
     parser.add_argument("--prior", default="universal")
+    parser.add_argument("--add", nargs="*", type=Path, default=[], help="results of other runs")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/large-discovery"))
     args = parser.parse_args()
     set_threads(1)
+    for row in (row for path in args.add for row in read(path)):
+        write(args.out, with_row(read(args.out), row))
     if args.case is not None:
         case = CASES[args.case]
         case = replace(case, budget=args.budget or case.budget)
@@ -173,11 +230,10 @@ def main() -> None:
         for number, choice in product(range(int(first), int(end)), choices):
             rows = read(args.out)
             key = (args.case, case.budget, choice.label, number)
-            if key in {(r["case"], r["budget"], r["policy"], r["task"]) for r in rows}:
+            if key in map(key_of, rows):
                 continue
             row = {"case": args.case, **search(case, args.data, choice, number)}
-            rows = sorted([*rows, row], key=lambda r: (r["case"], r["budget"], r["task"]))
-            write(args.out, rows)
+            write(args.out, with_row(rows, row))
             print(*key, row["sr"], row["cpu_seconds_per_observation"], flush=True)
     if rows := read(args.out):
         write(args.out, rows)

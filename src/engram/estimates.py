@@ -52,6 +52,10 @@ PROCESS_BY_WINDOWS = Rates(120e6, 150, 16, 30e3, 0, 0.1, 4e-7, 1e-3)
 MEMORY_BY_WINDOWS = Rates(450e6, 400, 16, 40e3, 0, 0.2, 4e-7, 2e-2)
 
 
+BY_WINDOWS = ("gp", "em-ptdm", "auto")
+"""Policies that compute large areas by windows; all others look at every cell."""
+
+
 @dataclass(frozen=True)
 class Estimate:
     """bytes : memory of the process;  first : seconds of the first answer, with all measurements
@@ -81,7 +85,7 @@ class Estimate:
 def rates_of(policy: str, grid: Grid, *, whole: bool = False) -> Rates:
     """The rates of a policy on an area; ``whole`` where something keeps it from windows."""
     plan = POLICIES.get(policy)
-    local = is_large(grid) and not whole
+    local = is_large(grid) and not whole and policy in BY_WINDOWS
     if plan is not None and plan.needs_memory:
         return MEMORY_BY_WINDOWS if local else MEMORY
     if policy == "gp":

@@ -22,6 +22,11 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 
+class OfCells:
+    """A term of a large area, (rows * cols,), that is meant to be asked for single cells: to have
+    it of all of them particles are drawn wherever something was measured."""
+
+
 @dataclass(frozen=True, eq=False)
 class Terms:
     """Eqs. 9 to 11 of particles, each (rows * cols,)."""

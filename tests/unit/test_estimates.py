@@ -14,6 +14,13 @@ def test_a_million_cells_by_windows_take_memory_by_their_measurements(policy: st
     assert estimate(policy, Grid(1000, 1000), 40_000).bytes < 2 * large.bytes
 
 
+@pytest.mark.parametrize("policy", ["greedy", "diffatd"])
+def test_a_policy_that_looks_at_every_cell_is_said_to(policy: str) -> None:
+    here, there = (estimate(policy, Grid(n, n), 200) for n in (100, 1000))
+    assert there.answer > 50 * here.answer
+    assert there.bytes > estimate("em-ptdm", Grid(1000, 1000), 200).bytes * 5
+
+
 def test_an_answer_costs_more_of_a_policy_that_imagines() -> None:
     grid = Grid(32, 32)
     plain, process, memory = (estimate(p, grid, 200) for p in ("random", "gp", "em-ptdm"))

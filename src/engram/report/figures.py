@@ -131,12 +131,17 @@ def _imagined(sheet: _Sheet, entries: Sequence[Entry]) -> Iterator[FigureText]:
 def _scores(sheet: _Sheet, entries: Sequence[Entry]) -> Iterator[FigureText]:
     for entry in entries:
         if maps.scored_stages(entry.trace):
+            imagined = (
+                "Terms taken from imagined areas are not drawn for an area of this size: they are "
+                "imagined around single cells, to explain these. "
+                if maps.leaves_out(entry.trace)
+                else "Terms taken from imagined areas are renewed every few measurements. "
+            )
             yield sheet.figure(
                 f"Score maps of {entry.label}",
                 "The terms of the score at several moments; every panel has its own colour scale "
                 "(its range is written above it), except the probability, which always runs "
-                "from 0 to 1. Terms taken from imagined areas are renewed every few "
-                "measurements. The ring is the cell that was measured next.",
+                f"from 0 to 1. {imagined}The ring is the cell that was measured next.",
                 partial(maps.draw_scores, trace=entry.trace),
                 maps.scores_size(entry.trace),
             )

@@ -100,7 +100,8 @@ def _setting(entries: Sequence[Entry]) -> str:
     task = entries[0].trace.task
     grid = task.grid
     h, w = grid.cell
-    pixels = "one pixel each" if h * w == 1 else f"{h} x {w} pixels each"
+    kept = "averages" if grid.sides not in (None, grid.cell) else "pixels"
+    pixels = f"one {kept[:-1]} each" if h * w == 1 else f"{h} x {w} {kept} each"
     channels = "1 channel" if grid.channels == 1 else f"{grid.channels} channels"
     closed = int(grid.closed.sum())
     return (

@@ -16,6 +16,7 @@ from engram.report import pixels
 from engram.report.canvas import RULE, whole_numbers
 from engram.report.mosaic import Mosaic
 from engram.report.summary import Entry, stages
+from engram.scores import OfCells, Scores
 from engram.simulation import Snapshot, Trace
 from engram.tasks.base import Task
 
@@ -173,12 +174,21 @@ def stage_name(t: int) -> str:
 def scored_stages(trace: Trace) -> list[Snapshot]:
     """Snapshots of a policy that tells cells apart; none for one without beliefs."""
     kept = stages(trace, STAGES)
-    telling = any(
-        np.ptp(_finite(getattr(s.view.scores, name))) > 0
-        for s in kept
-        for name in ("exploration", "doubt", "probability")
-    )
-    return kept if telling else []
+    named = ("exploration", "doubt", "probability")
+    return kept if any(_tells(s.view.scores, name) for s in kept for name in named) else []
+
+
+def leaves_out(trace: Trace) -> bool:
+    """Whether terms of imagined areas are not drawn: those of a large area, for which every window
+    in which something was measured would have to be imagined at every stage."""
+    scores = (s.view.scores for s in stages(trace, STAGES))
+    return any(isinstance(getattr(s, name), OfCells) for s in scores for name in TERMS)
+
+
+def _tells(scores: Scores, name: str) -> bool:
+    """Whether a term that can be drawn differs between cells."""
+    values = getattr(scores, name)
+    return not isinstance(values, OfCells) and bool(np.ptp(_finite(values)) > 0)
 
 
 def _finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -192,7 +202,7 @@ def used_terms(kept: Sequence[Snapshot]) -> list[str]:
     return [
         name
         for name in TERMS
-        if any(np.ptp(_finite(getattr(s, name))) > 0 for s in scores)
+        if any(_tells(s, name) for s in scores)
         and (
             name == "probability"
             or not all(np.array_equal(getattr(s, name), s.probability) for s in scores)

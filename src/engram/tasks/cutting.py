@@ -1,13 +1,14 @@
 """A picture cut into cells of its own pixels, of any size: what a search keeps of each cell.
 
 What a search costs should follow its cells, not the pixels of a picture. A cell keeps at most
-``DETAIL`` x ``DETAIL`` averages of its content, and the exact share of its pixels that are
-target. Cells that stick out over the edge are filled up with the edge; their shares count the
-picture's own pixels alone.
+``DETAIL`` x ``DETAIL`` averages of its content, fewer where there are very many cells, and the
+exact share of its pixels that are target. Cells that stick out over the edge are filled up with the
+edge; their shares count the picture's own pixels alone.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,29 +21,29 @@ Mask = NDArray[np.bool_]
 Size = tuple[int, int]
 
 DETAIL = 8
-"""Averages per side that are kept of a cell's content."""
-MOST = 20_000
-"""Cells of several pixels that are searched; what a process and a memory need grows with them."""
+"""Averages per side that are kept of a cell's content, at the most."""
+VALUES = 4_000_000
+"""Averages that are kept of all cells together, unless that is less than one each."""
 
 
 @dataclass(frozen=True)
 class Cut:
-    """A picture of ``size`` pixels in cells of ``cell`` pixels, both (height, width)."""
+    """A picture of ``size`` pixels in cells of ``cell`` pixels, both (height, width).
+
+    detail : averages per side that are kept of a cell; by default fewer, the more cells there are
+    """
 
     size: Size
     cell: Size
+    detail: int | None = None
 
     def __post_init__(self) -> None:
         (height, width), (h, w) = self.size, self.cell
         if h > height or w > width:
             raise InputError(f"cell={h},{w} is larger than the image of {height}x{width}")
-        if self.rows * self.cols > MOST and (h, w) != (1, 1):
-            step = int(np.ceil(np.sqrt(height * width / 1024)))
-            raise InputError(
-                f"cell={h},{w} cuts the image of {height}x{width} pixels into {self.rows}x"
-                f"{self.cols} cells; at most {MOST:,} can be searched: give larger cells (for "
-                f"instance {step},{step}), or reduce the image first (--size H,W)"
-            )
+        if self.detail is None:
+            each = math.isqrt(VALUES // (self.rows * self.cols))
+            object.__setattr__(self, "detail", min(max(each, 1), DETAIL))
 
     @property
     def rows(self) -> int:
@@ -63,7 +64,8 @@ class Cut:
     @property
     def kept(self) -> Size:
         """Height and width of what is kept of a cell."""
-        return min(self.cell[0], DETAIL), min(self.cell[1], DETAIL)
+        assert self.detail is not None
+        return min(self.cell[0], self.detail), min(self.cell[1], self.detail)
 
     def content(self, plane: Image) -> Image:
         """(H, W) -> (rows * kept, cols * kept): averages, the edge filled up."""

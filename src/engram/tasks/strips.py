@@ -8,6 +8,7 @@ strip, so that memory follows what is kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,7 @@ def cells_of(plane: Plane, cut: Cut) -> Image:
     """What a search keeps of every cell, ``cut.content`` strip by strip."""
     parts = []
     for rows in strips(cut.size, cut.cell[0]):
-        part = Cut((rows.stop - rows.start, cut.size[1]), cut.cell)
+        part = replace(cut, size=(rows.stop - rows.start, cut.size[1]))
         parts.append(part.content(plane(rows)))
     return np.concatenate(parts) if len(parts) > 1 else parts[0]
 

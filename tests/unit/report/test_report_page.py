@@ -4,12 +4,15 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from io import BytesIO
 from pathlib import Path
+from typing import NoReturn, cast
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from PIL import Image
 
 from engram._writing import write_files
@@ -17,6 +20,7 @@ from engram.errors import InputError
 from engram.grid import Grid
 from engram.report import animation, draw_search, write_report
 from engram.report.summary import entries_of
+from engram.scores import OfCells, Terms
 from engram.simulation import Trace
 from engram.tasks.balls import ball_task
 from engram.tasks.base import Task
@@ -117,6 +121,29 @@ def test_colour_areas_with_large_cells(
     assert "Score maps of em-ptdm" in page.heads
     assert "random (seed 1)" in page.text
     draw_search(traces[0], tmp_path / "search.png")
+
+
+class _Dear(OfCells):
+    """A term of a large area that nobody may ask for all cells of."""
+
+    def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:
+        raise AssertionError("particles are drawn for the whole area")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AssertionError(f"{name}: particles are drawn for the whole area")
+
+
+def test_terms_that_are_of_single_cells_are_not_drawn(dressed: Make, tmp_path: Path) -> None:
+    trace = dressed()
+    for snapshot in trace.snapshots:
+        terms = Terms(*(cast(NDArray[np.float64], _Dear()) for _ in range(4)))
+        scores = replace(snapshot.view.scores, terms=terms)
+        object.__setattr__(snapshot, "view", replace(snapshot.view, scores=scores))
+    page = _page(write_report([trace], tmp_path, title="large"))
+    assert "Score maps of em-ptdm" in page.heads
+    assert "imagined around single cells" in page.text
+    assert "doubt" in page.text
+    assert "renewed every few" not in page.text
 
 
 @pytest.mark.parametrize("size", [(1, 32), (32, 2)])

@@ -23,7 +23,7 @@ from engram.policies.imagination import measurements_of
 from engram.policies.local.memory import LocalMemory, LocalMemoryBelief
 from engram.policies.local.windows import half_tiling
 from engram.policies.remembering import MemoryBelief
-from engram.scores import Terms, paper_scores
+from engram.scores import OfCells, Terms, paper_scores
 from engram.tiling import Tiling
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class WindowImagined:
 
 
 @dataclass(frozen=True, eq=False)
-class WindowTerm:
+class WindowTerm(OfCells):
     """One of the terms, (n_cells,): of a cell by the window that counts most there."""
 
     imagined: WindowImagined
