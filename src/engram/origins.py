@@ -51,6 +51,10 @@ _FORAGING = (
     "by hand on 20 ball tasks (numbers not recorded, memory universal), looked at on 12 regions of "
     "chickadees and 12 overhead tiles; the comparison is in docs/engine.md, What was tried"
 )
+_RARE = (
+    "by hand against 0.3 and 0.1 on 24 regions of chickadees, 16 of hairstreaks and 32 rare maps; "
+    "the comparison is in docs/engine.md, What was tried"
+)
 _SEPARATE = (
     "by hand: how often a target is a new one by the way to the nearest find after 50, 100 and 200 "
     "cells of the space-filling design on overhead tiles 0 to 23, then searches of tiles 0 to 27"
@@ -77,7 +81,8 @@ _RULE, _FIRST, _GOAL = "553b2a8", "845a865", "dff18f3"
 _COPIES, _OUTLINES, _ADVICE, _LOGISTIC = "689d8e5", "b1bd975", "d040bc2", "de6f209"
 
 CHOSEN = (
-    Chosen("engram.policies.ranking:RATES", (0.3, 0.85), _FORAGING, _RULE),
+    Chosen("engram.policies.ranking:MOST_RATE", 0.85, _FORAGING, _RULE),
+    Chosen("engram.policies.ranking:LEAST_RATE", 0.05, _RARE, "04ff5a2"),
     Chosen("engram.policies.ranking:Foraging.explore", 2.5, _FORAGING, _RULE),
     Chosen("engram.policies.emptdm:EmPtdmSettings.explore", 2.5, _FORAGING, _RULE),
     Chosen("engram.policies.room:CUT_POWER", 2.0, _ROOM, "ff3c39f"),

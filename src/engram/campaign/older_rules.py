@@ -34,14 +34,24 @@ BEFORE_ROOM: dict[str, Any] = {"room": False}
 """The default engine, before it looked for the next find where another copy has room."""
 BEFORE_LOCAL_COPIES: dict[str, Any] = {"local_copies": False}
 """The default engine, before it recognised copies in areas that are computed by windows."""
+BEFORE_RARE: dict[str, Any] = {"least_rate": 0.3}
+"""The foraging rule, before it followed finds where they are rare."""
 PAPERS = ("em-ptdm", "diffatd", "greedy")
 """Policies that have that preset."""
+FORAGING = ("em-ptdm", "gp", "diffatd", "greedy")
+"""Policies that can be given the foraging rule."""
 SPREADING = ("em-ptdm", "gp", "spread", "layer-order")
 """Policies that look at blocks of cells, or at windows, where an area is large."""
 
 
 def options_of_then(spec: Spec, memories: Sequence[PermanentMemory] | None) -> dict[str, Any]:
     """Options by which the policy of a campaign is what it was under the campaign's rules."""
+    rare = BEFORE_RARE if spec.rules < 10 and _is_one_of(FORAGING, spec) else {}
+    return rare | _parts_of_then(spec, memories)
+
+
+def _parts_of_then(spec: Spec, memories: Sequence[PermanentMemory] | None) -> dict[str, Any]:
+    """Those of parts of a policy that had not been built then, or were others."""
     if not memories or not _is_one_of(PAPERS, spec):
         return {}
     told = all(memory.conditioned for memory in memories)

@@ -11,7 +11,7 @@ from engram.policies.context import WHOLE, checked_context
 from engram.policies.dreaming import FIRST_DREAM, Dreaming
 from engram.policies.dreams import DreamPlan
 from engram.policies.imagination import DrawPlan
-from engram.policies.ranking import Foraging, checked_rule
+from engram.policies.ranking import LEAST_RATE, Foraging, checked_rule
 from engram.policies.separate import checked_extent, checked_goal
 from engram.policies.views import LEARNT, VIEWS
 
@@ -37,7 +37,8 @@ class EmPtdmSettings:
     goal     : ``cells`` with target, or separate targets (``objects``), which has a rule of its own
         (``separate``);  extent : of a target in cells, 0 = learnt from the finds
     rule     : how cells are ranked, ``foraging``, ``probability`` or ``paper`` (``ranking``)
-    frontier, explore : of the foraging rule (``ranking.Foraging``); doubt is the spatial model's
+    frontier, explore, least_rate : of the foraging rule (``ranking.Foraging``); doubt is the
+        spatial model's
     a        : factor of alpha(B) (appendix G): decides under rule ``paper``, explains otherwise
     every    : measurements between two refreshes of the particles (1 under rule ``paper``)
     sigma    : sigma_x of Eq. 9, in model units
@@ -71,6 +72,7 @@ class EmPtdmSettings:
     a: float = 1.0
     explore: float = 2.5
     frontier: float | None = None
+    least_rate: float = LEAST_RATE
     every: int = 10
     sigma: float = 1.0
     copies: bool = True
@@ -123,4 +125,4 @@ class EmPtdmSettings:
     @property
     def foraging(self) -> Foraging:
         """The rule with these settings; refuses those that cannot be."""
-        return Foraging(self.explore, self.frontier)
+        return Foraging(self.explore, self.frontier, self.least_rate)

@@ -22,7 +22,7 @@ from engram.policies.local.lookahead import LocalLookAhead
 from engram.policies.local.process import STRIDE, LocalProcess
 from engram.policies.local.ties import FieldTies
 from engram.policies.process import LookAhead, ProcessBelief, ProcessForecaster, SpreadTies, Ties
-from engram.policies.ranking import Foraging, Offer, Progress, Ranker, Ranking
+from engram.policies.ranking import LEAST_RATE, Foraging, Offer, Progress, Ranker, Ranking
 from engram.policies.separate import Separate, checked_extent, checked_goal
 from engram.policies.spread import spread_blocks
 from engram.scores import Scores
@@ -69,6 +69,7 @@ class GaussianProcess(Policy):
         windows: bool = True,
         goal: str = "cells",
         extent: float = 0.0,
+        least_rate: float = LEAST_RATE,
     ) -> None:
         super().__init__(grid, budget, seed, detection)
         if acquisition not in ACQUISITIONS:
@@ -90,7 +91,7 @@ class GaussianProcess(Policy):
             "lookahead": look_ahead,
             "ucb": UpperBound(ties, bonus),
             "probability": UpperBound(ties, 0.0),
-            "foraging": _Spread(ties, Foraging()),
+            "foraging": _Spread(ties, Foraging(least_rate=least_rate)),
         }
         self.ranker = rankers[acquisition]
         checked_extent(extent)

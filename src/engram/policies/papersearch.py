@@ -35,7 +35,16 @@ from engram.policies.lessons import LESSONS, Lessons
 from engram.policies.options import with_options
 from engram.policies.outcome_h import PATIENCE, RECENT
 from engram.policies.process import ProcessForecaster
-from engram.policies.ranking import Foraging, Likely, Offer, Progress, Ranker, Ranking, checked_rule
+from engram.policies.ranking import (
+    LEAST_RATE,
+    Foraging,
+    Likely,
+    Offer,
+    Progress,
+    Ranker,
+    Ranking,
+    checked_rule,
+)
 from engram.reward import make_reward, presence_prior
 from engram.scores import Scores, normalised, paper_scores
 
@@ -63,6 +72,7 @@ class PaperSettings:
 
     a : exploration factor of appendix G;  sigma : sigma_x of Eq. 9, in model units
     rule : how cells are ranked (``ranking``);  exploit_only : Eq. 11 instead of Eq. 12
+    least_rate : of finds, in rule ``foraging``
     scale : ``raw`` sums in Eq. 12, or ``normalised`` (``scores.normalised``)
     reward : ``network`` (N.2), ``affine`` or ``none``;  presence : the affine one begins with the
         presence layer of a memory of cells
@@ -76,6 +86,7 @@ class PaperSettings:
     a: float = 1.0
     sigma: float = 1.0
     rule: str = "paper"
+    least_rate: float = LEAST_RATE
     scale: str = "raw"
     exploit_only: bool = False
     reward: str = "network"
@@ -98,6 +109,7 @@ class PaperSettings:
                 raise InputError(f"{name}={getattr(self, name)}: give a number above 0")
         if not 0 <= self.imagined <= 1:
             raise InputError(f"imagined={self.imagined}: give a weight between 0 and 1")
+        _ = Foraging(least_rate=self.least_rate)
 
 
 def h_network(memory: Memory, grid: Grid, seed: int) -> HNetwork:
@@ -206,7 +218,9 @@ class PaperSearch(Policy):
             return Ranking(normalised(scores, offer.available), "eq12-normalised")
         if self.settings.rule == "paper":
             return Ranking(scores.total, "eq12")
-        rule: Ranker[Belief] = Likely() if self._process is None else Foraging()
+        rule: Ranker[Belief] = Likely()
+        if self._process is not None:
+            rule = Foraging(least_rate=self.settings.least_rate)
         belief = Belief(probability=scores.probability, doubt=scores.doubt)
         progress = Progress.of(self.observations, self.budget, offer.out)
         return rule.order(belief, offer.available, progress)

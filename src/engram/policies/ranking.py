@@ -30,7 +30,7 @@ WEIGHED = ("eq12", "eq12-normalised")
 
 LAST = 7
 """Measurements at the end of the budget that are not spent on doubt."""
-RATES = (0.3, 0.85)
+LEAST_RATE, MOST_RATE = 0.05, 0.85
 """Bounds of the rate of finds that decides whether a cell is likely enough."""
 
 
@@ -68,8 +68,8 @@ class Progress:
 
     @property
     def rate(self) -> float:
-        """Finds a measurement, drawn to 1/2 while there are few, within ``RATES``."""
-        return float(np.clip((self.finds + 5) / (self.t + 10), *RATES))
+        """Finds a measurement, drawn to 1/2 while there are few, ``MOST_RATE`` at the most."""
+        return min((self.finds + 5) / (self.t + 10), MOST_RATE)
 
     @property
     def last(self) -> bool:
@@ -133,14 +133,20 @@ class Foraging:
     frontier : probability above which a cell is followed; by default the rate of finds so far
     explore  : how much doubt counts elsewhere, in rates of finds: where a find leads to many,
         looking around pays
+    least_rate : what the rate of finds is taken for at the least. Where targets are rare a cell
+        next to a find promises little and yet many times what a look elsewhere does, so that a
+        rate that is taken for too high never lets a search follow what it has found
     """
 
     explore: float = 2.5
     frontier: float | None = None
+    least_rate: float = LEAST_RATE
 
     def __post_init__(self) -> None:
         if not 0 <= self.explore < np.inf:
             raise InputError(f"explore={self.explore}: give 0 or more")
+        if not 0 <= self.least_rate <= MOST_RATE:
+            raise InputError(f"least_rate={self.least_rate}: give a rate from 0 to {MOST_RATE}")
         if self.frontier is not None and not 0 <= self.frontier <= 1:
             raise InputError(f"frontier={self.frontier}: give a probability, 0 to 1")
 
@@ -148,8 +154,9 @@ class Foraging:
         p, doubt = belief.probability, belief.doubt
         if progress.last or not available.any():
             return Ranking(p, "last")
-        frontier = progress.rate if self.frontier is None else self.frontier
+        rate = max(progress.rate, self.least_rate)
+        frontier = rate if self.frontier is None else self.frontier
         promise = progress.detection.chance * p
         if largest(promise, available) >= frontier:
             return Ranking(p, "likely")
-        return Ranking(promise + self.explore * progress.rate * doubt, "frontier")
+        return Ranking(promise + self.explore * rate * doubt, "frontier")

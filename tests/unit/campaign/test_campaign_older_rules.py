@@ -17,8 +17,10 @@ from engram.layers import Layers
 from engram.memory.denoiser import NetworkDenoiser
 from engram.memory.permanent import fresh_network
 from engram.policies.emptdm import EmPtdm
+from engram.policies.gp import GaussianProcess
 from engram.policies.local.memory import LocalMemory
 from engram.policies.papersearch import PaperSearch, PaperSettings
+from engram.policies.ranking import Foraging
 from engram.testing import tiny_memory
 
 
@@ -109,6 +111,21 @@ def test_large_campaigns_of_before_recognise_no_copies(
     assert isinstance(policy, EmPtdm)
     assert (policy.copies is not None) == copies
     assert policy.settings.room == (rules >= 8)
+
+
+@pytest.mark.parametrize(("rules", "least"), [(1, 0.3), (9, 0.3), (RULES, 0.05)])
+def test_campaigns_of_before_leave_rare_finds_as_they_did(
+    tmp_path: Path, rules: int, least: float
+) -> None:
+    policy = _campaign(tmp_path, rules, policy="em-ptdm").policy()
+    assert isinstance(policy, EmPtdm)
+    assert policy.settings.least_rate == least
+    rival = _campaign(tmp_path / "rival", rules, policy="diffatd[rule=foraging]").policy()
+    assert isinstance(rival, PaperSearch)
+    assert rival.settings.least_rate == least
+    process = _campaign(tmp_path / "gp", rules, policy="gp[acquisition=foraging]").policy()
+    assert isinstance(process, GaussianProcess)
+    assert process.ranker.rule == Foraging(least_rate=least)
 
 
 @pytest.mark.parametrize(

@@ -28,10 +28,23 @@ def test_a_cell_is_followed_while_it_promises_more_than_the_search_finds() -> No
 
 
 @pytest.mark.parametrize(
-    ("finds", "t", "rate"), [(0, 0, 0.5), (0, 90, 0.3), (36, 36, 0.85), (10, 20, 0.5)]
+    ("finds", "t", "rate"), [(0, 0, 0.5), (0, 90, 0.05), (36, 36, 0.85), (10, 20, 0.5)]
 )
 def test_the_rate_of_finds_is_drawn_to_a_half_and_bounded(finds: int, t: int, rate: float) -> None:
     assert Progress(finds, t, 100).rate == pytest.approx(rate)
+
+
+def test_where_finds_are_rare_a_cell_beside_one_is_followed_all_the_same() -> None:
+    """It promises little, and many times what the search finds elsewhere."""
+    p, rare = np.array([0.15, 0.01, 0.01, 0.01]), Progress(finds=2, t=300, budget=500)
+    assert Foraging().order(Belief(probability=p, doubt=DOUBT), OPEN, rare).why == "likely"
+    before = Foraging(least_rate=0.3).order(Belief(probability=p, doubt=DOUBT), OPEN, rare)
+    assert before.why == "frontier"
+    assert np.allclose(before.total, p + 2.5 * 0.3 * DOUBT)
+    barren = Progress(finds=0, t=900, budget=1000)
+    left = Foraging().order(Belief(probability=p / 10, doubt=DOUBT), OPEN, barren)
+    assert left.why == "frontier"
+    assert np.allclose(left.total, p / 10 + 2.5 * 0.05 * DOUBT)
 
 
 @pytest.mark.parametrize(("budget", "last"), [(100, False), (44, False), (43, True), (36, False)])
@@ -53,7 +66,10 @@ def test_cells_nobody_can_visit_do_not_keep_a_search_in_place() -> None:
     )
 
 
-@pytest.mark.parametrize("options", [{"explore": -1.0}, {"frontier": 1.5}, {"explore": np.inf}])
+@pytest.mark.parametrize(
+    "options",
+    [{"explore": -1.0}, {"frontier": 1.5}, {"explore": np.inf}, {"least_rate": 0.9}],
+)
 def test_settings_that_cannot_be_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(InputError, match=next(iter(options))):
         Foraging(**options)

@@ -151,7 +151,7 @@ def test_the_engine_looks_where_another_copy_has_room() -> None:
     assert copied.proven == 0.5  # nothing was predicted yet, and there is no head start
     assert copied.weight > 0.7
     share, w = copied.room.share.ravel(), 0.5
-    rate = max((18 + 5) / (len(told(grid)) + 10), 0.3)  # finds a measurement, at the least
+    rate = (18 + 5) / (len(told(grid)) + 10)  # finds a measurement
     expected = mixed.probability + 2.5 * rate * mixed.doubt * (1 - w + w * share)
     np.testing.assert_allclose(ours.scores.total, expected, rtol=1e-9)
     np.testing.assert_array_equal(mixed.doubt, plain.beliefs.mixed.doubt)
