@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.special import expit
 from torch import Tensor
 
@@ -30,10 +31,11 @@ from engram.memory.unet import UNet
 from engram.observation import Observation, Observations
 from engram.pacing import UpdateSchedule
 from engram.policies.base import log_likelihood
-from engram.policies.dreams import DreamAreas, DreamPlan, contents_of, learnt_from
+from engram.policies.dreams import DreamAreas, DreamPlan, learnt_from
 from engram.policies.forecast import Array
 from engram.policies.imagination import Imagination
 from engram.policies.layering import LayerForecaster
+from engram.policies.looks import Plain, Seen
 from engram.policies.mixing import DISCOUNT
 from engram.policies.outlines import Mask, outlines
 from engram.policies.process import ProcessForecaster
@@ -48,15 +50,14 @@ DREAMS = 10
 
 
 def dreamable(memory: Memory) -> bool:
-    """Whether a copy of the memory can learn from dreams: a network of ours of one channel, on
-    the cpu."""
+    """Whether a copy of the memory can learn from dreams: a network of ours of one channel or of
+    cells, on the cpu."""
     return (
         isinstance(memory, PermanentMemory)
         and memory.device == "cpu"
         and isinstance(memory.denoiser, NetworkDenoiser)
         and memory.conditioned
-        and memory.channels == 1
-        and not memory.card.layers
+        and (memory.channels == 1 or bool(memory.card.layers))
     )
 
 
@@ -149,12 +150,13 @@ class DreamingForecaster(MemoryForecaster):
 
     def dream(self, observations: Observations, seed: int) -> dict[str, Any] | None:
         """Learn from dreams where something is outlined; what came of those before."""
-        t, samples = len(observations), self._target_samples(observations)
+        t, (drawn, samples) = len(observations), self._samples(observations)
         found = outlines(samples, observations)
         if not found:
             return None
-        expected = float(samples.mean(axis=0).sum())
-        areas = DreamAreas(found, expected, self.grid, contents_of(observations))
+        expected, layers = float(samples.mean(axis=0).sum()), self.permanent.card.layers
+        looks = Seen.of(drawn, samples, observations) if layers else Plain.of(observations)
+        areas = DreamAreas(found, expected, self.grid, looks, layers)
         memory, loss = learnt_from(
             self.permanent, self._learner, areas, self.dreaming.plan, seed, t
         )
@@ -162,14 +164,15 @@ class DreamingForecaster(MemoryForecaster):
         self._take(memory.network)
         return {"t": t, "objects": len(found), "accepted": accepted, "gain": gain, "loss": loss}
 
-    def _target_samples(self, observations: Observations) -> Mask:
-        """(P, rows, cols) where target is in areas that agree with what was measured."""
+    def _samples(self, observations: Observations) -> tuple[NDArray[np.float32], Mask]:
+        """(P, C, H, W) areas that agree with what was measured, and (P, rows, cols) where target
+        is in them."""
         measured = self.imagination.measurements(observations)
         drawn = self.imagination.draw(self.imagining, measured, len(observations))
         cells = self.imagination.cells(drawn)  # (P, n_cells, C, h, w)
         count, n = cells.shape[:2]
         target = self.reward.predict(cells.reshape(count * n, *cells.shape[2:])) > 0.5
-        return target.reshape(count, self.grid.rows, self.grid.cols)
+        return drawn.numpy(), target.reshape(count, self.grid.rows, self.grid.cols)
 
     @property
     def _learner(self) -> UNet:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.ndimage import binary_dilation
 from torch import Tensor
 
@@ -29,7 +30,7 @@ from engram.memory.layers import LayerSet
 from engram.memory.permanent import PermanentMemory
 from engram.memory.training import Trainer, TrainingPlan
 from engram.memory.unet import UNet
-from engram.observation import Observations
+from engram.policies.looks import Looks, Plain
 from engram.policies.outlines import EIGHT, Mask, Outline, turning, views
 from engram.seeding import numpy_generator
 
@@ -62,35 +63,36 @@ class DreamPlan:
                 f"steps={self.steps}, batch={self.batch}: give at least 1 step and 4 dreams a step"
             )
 
-    def training(self, seed: int) -> TrainingPlan:
+    def training(self, seed: int, emphasis: float = 1.0) -> TrainingPlan:
         """The same as a plan of the trainer."""
         return TrainingPlan(
             steps=self.steps, batch=self.batch, learning_rate=self.learning_rate, warmup=10,
             ema=0.97, episodes=self.searching, resumed=0.0, noisy=0.0, unprompted=0.0, focus=2.0,
-            seed=seed,
+            emphasis=emphasis, seed=seed,
         )  # fmt: skip
 
 
 class DreamAreas:
-    """Training source: areas (1, H, W) in [-1, 1] with copies of outlined objects.
+    """Training source: areas (C, H, W) in [-1, 1] with copies of outlined objects.
 
     expected : number of target cells in the area, found and to be expected
-    contents : of a blank and of a target cell, in model units
+    looks    : contents of cells, of a memory with these ``layers`` (none: of pixels)
     """
 
     description = "areas composed of what a search has found"
-    layers: LayerSet = LayerSet()
 
     def __init__(
         self,
         found: Sequence[Outline],
         expected: float,
         grid: Grid,
-        contents: tuple[float, float] = (-1.0, 1.0),
+        looks: Looks | None = None,
+        layers: LayerSet | None = None,
     ) -> None:
         if not found:
             raise InputError("no outlined object to dream of")
-        self.found, self.grid, self.contents = list(found), grid, contents
+        self.found, self.grid, self.looks = list(found), grid, looks or Plain()
+        self.layers = layers or LayerSet()
         weights = np.array([outline.weight for outline in found])
         self.weights = weights / weights.sum()
         self.copies = expected / float(self.weights @ [outline.size for outline in found])
@@ -98,7 +100,7 @@ class DreamAreas:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        return (1, self.grid.height, self.grid.width)
+        return (self.looks.channels, self.grid.height, self.grid.width)
 
     def draw(
         self,
@@ -111,10 +113,13 @@ class DreamAreas:
         if count == 0:
             return torch.empty(0, *self.shape)
         seed = int(torch.randint(0, 2**31 - 1, (1,), generator=generator))
-        areas = [self.area(numpy_generator(seed, "dream", i)) for i in range(count)]
-        blank, target = self.contents
-        values = np.where(np.stack(areas), target, blank).astype(np.float32)
-        return torch.from_numpy(np.stack([self.grid.pixels(v.ravel()) for v in values]))[:, None]
+        areas = [self._seen(numpy_generator(seed, "dream", i)) for i in range(count)]
+        return torch.from_numpy(np.stack(areas))
+
+    def _seen(self, rng: np.random.Generator) -> NDArray[np.float32]:
+        """(C, H, W) one dreamt area as the memory sees it."""
+        contents = self.looks.draw(self.area(rng), rng).astype(np.float32)
+        return np.stack([self.grid.pixels(channel.ravel()) for channel in contents])
 
     def area(self, rng: np.random.Generator) -> Mask:
         """(rows, cols) one dreamt area: where target is."""
@@ -154,18 +159,6 @@ def _put(area: Mask, drawn: Mask, apart: bool, rng: np.random.Generator) -> None
         return
 
 
-def contents_of(observations: Observations) -> tuple[float, float]:
-    """Mean content of blank and of target cells in model units; black and white where none is."""
-    contents = observations.grid.to_model(observations.contents)
-    means = contents.reshape(len(contents), -1).mean(axis=1)
-    hits = observations.outcomes > 0
-    blank, target = (means[kind] for kind in (~hits, hits))
-    return (
-        float(blank.mean()) if len(blank) else -1.0,
-        float(target.mean()) if len(target) else 1.0,
-    )
-
-
 def learnt_from(
     memory: PermanentMemory, network: UNet, areas: DreamAreas, plan: DreamPlan, seed: int, at: int
 ) -> tuple[PermanentMemory, float]:
@@ -175,7 +168,8 @@ def learnt_from(
     at     : after how many measurements; every update has dreams of its own
     """
     learner = deepcopy(network).requires_grad_(True)
-    trainer = Trainer(learner, areas, plan.training(_address(seed, at)))
+    emphasis = float(max(1, len(areas.layers)))  # as when a memory of cells is trained
+    trainer = Trainer(learner, areas, plan.training(_address(seed, at), emphasis))
     trainer.run()
     return PermanentMemory(trainer.averaged, memory.card), trainer.loss
 

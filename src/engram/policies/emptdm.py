@@ -393,7 +393,7 @@ def em_ptdm(
     if chosen.dreams and not dreamable(memory):
         raise InputError(
             f"dreams={chosen.dreams}: memory {memory.card.name!r} does not dream, it is no network "
-            "of engram's that sees one channel; give dreams=0 or choose another (engram prior list)"
+            "of engram's of one channel or of cells; give dreams=0 or choose another (prior list)"
         )
     return EmPtdm(
         grid, budget, seed, memory=memory, settings=chosen, layers=layers, detection=detection

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,18 +12,23 @@ from scipy.ndimage import label
 
 from engram import Grid, InputError, Observation, Observations, Task, make_policy
 from engram.memory.denoiser import Known
+from engram.memory.layers import LayerSet
 from engram.memory.permanent import PermanentMemory
 from engram.policies import dreaming, outlines
+from engram.policies.base import Policy
 from engram.policies.dreaming import DreamingForecaster
-from engram.policies.dreams import DreamAreas, DreamPlan, contents_of, learnt_from
+from engram.policies.dreams import DreamAreas, DreamPlan, learnt_from
 from engram.policies.emptdm import EmPtdm
 from engram.policies.imagination import DrawPlan
+from engram.policies.lens import Lensed
+from engram.policies.looks import Plain
 from engram.policies.outlines import Mask, Outline, views
 from engram.seeding import torch_generator
 from engram.testing import tiny_memory
 
 L = np.array([[1, 0], [1, 0], [1, 0], [1, 1]], bool)
 GRID = Grid(16, 16)
+FEW = DrawPlan(particles=3, steps=2, refresh_steps=1)
 
 
 def outline(shape: Mask, unsure: float = 0.0) -> Outline:
@@ -81,10 +87,10 @@ def test_dreams_have_the_contents_that_were_measured() -> None:
     observations = Observations(grid)
     for k, (value, outcome) in enumerate([(2.0, 0.0), (4.0, 0.0), (9.0, 1.0)]):
         observations.add(Observation((0, k), np.full((1, 1, 1), value, np.float32), outcome))
-    blank, target = contents_of(observations)
-    assert blank == pytest.approx(-0.4)
-    assert target == pytest.approx(0.8)
-    areas = DreamAreas([outline(L)], 10, grid, (blank, target))
+    looks = Plain.of(observations)
+    assert looks.blank == pytest.approx(-0.4)
+    assert looks.target == pytest.approx(0.8)
+    areas = DreamAreas([outline(L)], 10, grid, looks)
     drawn = areas.draw(3, torch_generator(0, "train"))
     assert np.unique(drawn.numpy()) == pytest.approx([-0.4, 0.8])
     assert drawn.shape == (3, 1, 8, 8)
@@ -141,14 +147,13 @@ def _early(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def dreaming_policy(**options: Any) -> EmPtdm:
     given: dict[str, Any] = {"dreams": 4, "dream_steps": 2, **options}
-    draws = DrawPlan(particles=3, steps=2, refresh_steps=1)
     memory = tiny_memory(1, size=12)
-    policy = make_policy("em-ptdm", square_task().grid, 30, memory=memory, draws=draws, **given)
+    policy = make_policy("em-ptdm", square_task().grid, 30, memory=memory, draws=FEW, **given)
     assert isinstance(policy, EmPtdm)
     return policy
 
 
-def searched(policy: EmPtdm, task: Task, count: int) -> None:
+def searched(policy: Policy, task: Task, count: int) -> None:
     """Measure the targets first, then what the policy suggests."""
     cells = [(int(r), int(c)) for r, c in np.argwhere(task.outcomes.reshape(12, 12) > 0)]
     for k in range(count):
@@ -170,6 +175,22 @@ def test_a_search_dreams_when_it_is_due_and_counts_what_that_cost() -> None:
     assert len(dreams_of(policy)) >= 2
     assert not dreams_of(plain)
     assert policy.log.evaluations > plain.log.evaluations
+
+
+@pytest.mark.usefixtures("_early")
+def test_a_memory_of_cells_dreams_of_what_it_saw() -> None:
+    memory = tiny_memory(2, size=12)
+    memory.card = replace(memory.card, layers=LayerSet(("density", "presence")))
+    policy = make_policy(
+        "em-ptdm", square_task().grid, 30, memory=memory, draws=FEW, dreams=4, dream_steps=2
+    )
+    searched(policy, square_task(), 24)
+    assert isinstance(policy, Lensed)
+    assert isinstance(policy.inner, EmPtdm)
+    assert len(dreams_of(policy.inner)) >= 2
+    assert isinstance(policy.inner.memory, DreamingForecaster)
+    assert policy.inner.memory.copy is not None
+    assert policy.inner.memory.weight > 0
 
 
 @pytest.mark.usefixtures("_early")
