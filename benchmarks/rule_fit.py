@@ -33,7 +33,7 @@ from engram.grid import Grid
 from engram.memory.repeats import repeated_figures
 from engram.policies.emptdm import EmPtdm
 from engram.policies.forecast import Belief
-from engram.policies.ranking import Foraging, Progress, Ranking
+from engram.policies.ranking import MOST_RATE, Foraging, Progress, Ranking
 from engram.seeding import numpy_generator
 from engram.simulation import simulate
 from engram.tasks.base import Task
@@ -46,29 +46,27 @@ MEMORY = "digits"
 
 @dataclass(frozen=True)
 class Drawn(Progress):
-    """Progress whose rate of finds has other bounds."""
+    """Progress whose rate of finds has another upper bound."""
 
-    low: float = 0.3
-    high: float = 0.85
+    high: float = MOST_RATE
 
     @property
     def rate(self) -> float:
-        return float(np.clip((self.finds + 5) / (self.t + 10), self.low, self.high))
+        return min(super().rate, self.high)
 
 
 @dataclass(frozen=True)
 class Varied(Foraging):
-    """The rule with other bounds of the rate of finds, or one that leaves a patch where its best
-    cell promises less than ``times`` that rate."""
+    """The rule with another upper bound of the rate of finds, or one that leaves a patch where its
+    best cell promises less than ``times`` that rate."""
 
-    low: float = 0.3
-    high: float = 0.85
+    high: float = MOST_RATE
     times: float = 1.0
 
     def order(self, belief: Belief, available: NDArray[np.bool_], progress: Progress) -> Ranking:
-        at = Drawn(**vars(progress), low=self.low, high=self.high)
-        leaving = Foraging(self.explore, min(self.times * at.rate, 1.0))
-        return leaving.order(belief, available, at)
+        at = Drawn(**vars(progress), high=self.high)
+        leaves = min(self.times * max(at.rate, self.least_rate), 1.0)
+        return Foraging(self.explore, leaves, self.least_rate).order(belief, available, at)
 
 
 RULES = {
@@ -78,7 +76,7 @@ RULES = {
     "leaves at 0.8 of the rate": Varied(times=0.8),
     "leaves at 1.2 of the rate": Varied(times=1.2),
     "rate of 0.7 at most": Varied(high=0.7),
-    "rate of 0.45 at least": Varied(low=0.45),
+    "rate of 0.45 at least": Varied(least_rate=0.45),
 }
 
 
