@@ -7,6 +7,7 @@ whole, larger ones by windows (``policies.local``), where a measurement costs it
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +51,18 @@ PROCESS = Rates(90e6, 4_000, 16, 2e3, 16, 0.05, 2e-5, 5e-3)
 MEMORY = Rates(400e6, 16_000, 200, 2e3, 16, 0.1, 1e-4, 2e-2)
 PROCESS_BY_WINDOWS = Rates(120e6, 150, 16, 30e3, 0, 0.1, 4e-7, 1e-3)
 MEMORY_BY_WINDOWS = Rates(450e6, 400, 16, 40e3, 0, 0.2, 4e-7, 2e-2)
+
+
+def at_once(preset: str, options: Mapping[str, Any]) -> str:
+    """Which preset or option of a policy looks at all cells at once, in words; empty if none."""
+    if preset != "default":
+        return f"with preset {preset}"
+    if options.get("windows") is False:
+        return "with windows=off"
+    for name in ("dreams", "base_rate"):
+        if options.get(name):
+            return f"with {name}={options[name]}"
+    return "with rule=paper" if options.get("rule") == "paper" else ""
 
 
 BY_WINDOWS = ("gp", "em-ptdm", "auto")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from engram.estimates import estimate
+from engram.estimates import at_once, estimate
 from engram.grid import Grid
 
 
@@ -34,3 +34,12 @@ def test_an_estimate_is_one_line_with_its_figures() -> None:
     assert "MB of memory" in words
     assert "s an answer" in words
     assert "\n" not in words
+
+
+def test_options_that_look_at_all_cells_are_named() -> None:
+    assert at_once("default", {"windows": True, "dreams": 0, "rule": "foraging"}) == ""
+    assert at_once("thorough", {}) == "with preset thorough"
+    assert at_once("default", {"windows": False}) == "with windows=off"
+    assert at_once("default", {"dreams": 10}) == "with dreams=10"
+    assert at_once("default", {"base_rate": True}) == "with base_rate=True"
+    assert at_once("default", {"rule": "paper"}) == "with rule=paper"

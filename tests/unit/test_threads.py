@@ -3,11 +3,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from engram import InputError
 from engram._threads import cores, default_threads, one_thread_children, set_threads
+from engram.cli.main import main
 
 
 @pytest.fixture
@@ -24,6 +26,23 @@ def test_default_is_two_or_what_the_user_set(monkeypatch: pytest.MonkeyPatch) ->
     assert default_threads() == 1
     monkeypatch.setenv("OMP_NUM_THREADS", "nonsense")
     assert default_threads() == min(2, cores())
+    assert default_threads(1) == 1
+
+
+def test_answers_use_one_thread(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wished: list[int | None] = []
+    monkeypatch.setattr("engram._threads.set_threads", wished.append)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    db = ["--db", str(tmp_path / "c.db")]
+    assert main(["campaign", "create", "c", "--size", "4,4", "--budget", "3", *db]) == 0
+    assert main(["campaign", "ask", "c", *db]) == 0
+    assert wished == [1]
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    assert main(["campaign", "status", "c", *db]) == 0
+    assert wished == [1, min(2, cores())]
+    capsys.readouterr()
 
 
 @pytest.mark.usefixtures("_environment")

@@ -20,8 +20,9 @@ CLEAR = 2.0
 
 @dataclass(frozen=True)
 class Fitness:
-    """Mean log-likelihood per measurement of the policy, a spatial model and the base rate; the
-    verdict ('good', 'even', 'bad' or 'unknown') and its words."""
+    """Mean log-likelihood per measurement of the policy, a spatial model and the base rate, without
+    those that were told together at the beginning; the verdict ('good', 'even', 'bad' or
+    'unknown') and its words."""
 
     measurements: int
     policy: float | None
@@ -34,12 +35,15 @@ class Fitness:
         return asdict(self)
 
 
-def base_rate_evidence(observations: Sequence[Observation]) -> list[float]:
-    """Log-likelihood of every outcome given the share of finds before it."""
-    evidence, hits = [], 0.0
-    for n, item in enumerate(observations):
-        evidence.append(log_likelihood(item.outcome, (hits + 1) / (n + 2)))
-        hits += item.outcome > 0
+def base_rate_evidence(groups: Sequence[Sequence[Observation]]) -> list[float]:
+    """Log-likelihood of every outcome given the share of finds before it; measurements of a group
+    were told together, and none of them is known when the others are forecast."""
+    evidence: list[float] = []
+    hits = 0
+    for group in groups:
+        rate = (hits + 1) / (len(evidence) + 2)
+        evidence += [log_likelihood(item.outcome, rate) for item in group]
+        hits += sum(item.outcome > 0 for item in group)
     return evidence
 
 
@@ -48,19 +52,26 @@ def prior_fitness(
     evidence: Sequence[float],
     spatial: Sequence[float] | None,
     base: Sequence[float],
+    first: int = 1,
 ) -> Fitness:
     """The policy's forecasts of the outcomes beside two plain ones.
 
-    The forecasts are prequential: each was made before the cell was measured.
+    The forecasts are prequential: each was made before the cell was measured. The ``first`` that
+    were told together were forecast by nothing but what everybody begins with: where they are
+    several they say nothing of the prior, and are left out.
     """
-    n = len(evidence)
+    n, early = len(evidence), first if first > 1 else 0
+    evidence, base = evidence[early:], base[early:]
+    spatial = None if spatial is None else spatial[early:]
 
     def mean(values: Sequence[float] | None) -> float | None:
-        return round(float(np.mean(values)), 4) if values is not None and n else None
+        return round(float(np.mean(values)), 4) if values is not None and len(values) else None
 
     means = (n, mean(evidence), mean(spatial), mean(base))
-    if n < ENOUGH:
-        return Fitness(*means, "unknown", f"Too early to say: {n} of {ENOUGH} measurements.")
+    if n - early < ENOUGH:
+        told = f", {early} of them told together at the beginning" if early else ""
+        words = f"Too early to say: {n - early} of {ENOUGH} measurements{told}."
+        return Fitness(*means, "unknown", words)
     versus_base = _compare(evidence, base)
     versus_spatial = versus_base if spatial is None else _compare(evidence, spatial)
     parts = [_phrase(policy, versus_base, "the base rate")]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from engram.campaign.model import Spec
 from engram.errors import InputError
-from engram.estimates import Estimate, estimate
+from engram.estimates import Estimate, at_once, estimate
 
 
 def check_fits(spec: Spec, measurements: int) -> None:
@@ -17,11 +17,13 @@ def check_fits(spec: Spec, measurements: int) -> None:
     need = bytes_needed(spec, measurements)
     if need <= have:
         return
+    why = needs_all_cells(spec)
+    smaller = f"{why} every cell is looked at at once: leave that out, or use " if why else "use "
     raise InputError(
         f"an area of {grid.rows}x{grid.cols} cells ({grid.height}x{grid.width} pixels of "
         f"{grid.channels} channel(s)) with {measurements} measurements needs about "
-        f"{need / 1e9:.3g} GB for policy {spec.policy!r}, and {have / 1e9:.3g} GB are there; use "
-        "larger cells, a smaller area, or another policy ('random' needs the least)"
+        f"{need / 1e9:.3g} GB for policy {spec.policy!r}, and {have / 1e9:.3g} GB are there; "
+        f"{smaller}larger cells, a smaller area, or another policy ('random' needs the least)"
     )
 
 
@@ -32,10 +34,14 @@ def bytes_needed(spec: Spec, measurements: int) -> int:
 
 def expected(spec: Spec, measurements: int) -> Estimate:
     """Memory and seconds of a campaign."""
-    whole = (
-        spec.layers is not None or spec.preset != "default" or spec.options.get("windows") is False
-    )
-    return estimate(spec.policy, spec.grid, measurements, whole=whole)
+    return estimate(spec.policy, spec.grid, measurements, whole=bool(needs_all_cells(spec)))
+
+
+def needs_all_cells(spec: Spec) -> str:
+    """What keeps a large area from being computed by windows, in words; empty if nothing does."""
+    if spec.layers is not None:
+        return "with layers or a belief map"
+    return at_once(spec.preset, spec.options)
 
 
 def memory() -> int:

@@ -170,9 +170,9 @@ def _fitness(campaign: Campaign, state: State, policy: Policy) -> Fitness:
     spatial = None
     if state.spec.policy != SPATIAL and state.measurements:
         spatial = spatial_evidence(state, campaign.folder)
-    return prior_fitness(
-        state.spec.policy, policy.log.evidence, spatial, base_rate_evidence(state.observations)
-    )
+    groups = state.groups()
+    base, first = base_rate_evidence(groups), len(groups[0]) if groups else 0
+    return prior_fitness(state.spec.policy, policy.log.evidence, spatial, base, first)
 
 
 def outline(campaign: Campaign, mask: str | None = None, place: str | None = None) -> Outline:

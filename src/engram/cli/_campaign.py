@@ -86,8 +86,10 @@ def opened(name: str, db: str | None) -> Campaign | OverHttp:
     needs_database()
     if is_server(db):
         return OverHttp(client_of(db).campaign(name))
+    from engram._threads import default_threads, set_threads
     from engram.campaign import open_campaign
 
+    set_threads(default_threads(1))
     return open_campaign(name, db=db)
 
 

@@ -43,13 +43,15 @@ if TYPE_CHECKING:
     from engram.grid import Grid
 
 
-def expected_words(policy: str, grid: Grid, budget: float, terms: dict[str, Any]) -> str:
+def expected_words(grid: Grid, budget: float, terms: dict[str, Any]) -> str:
     """What the campaign will take, in one line."""
-    from engram.estimates import estimate
+    from engram.estimates import at_once, estimate
+    from engram.policies.spec import PolicyChoice
 
-    whole = terms["layers"] is not None or terms["preset"] != "default"
+    choice = PolicyChoice.parse(terms["policy"], preset=terms["preset"], prior="")
+    whole = terms["layers"] is not None or bool(at_once(choice.preset, dict(choice.options)))
     count = min(int(budget), len(grid.open_cells))
-    return estimate(policy, grid, count, whole=whole).words
+    return estimate(choice.name, grid, count, whole=whole).words
 
 
 def create(
@@ -143,7 +145,7 @@ def create(
     if found is not None:
         show_place(found, name, made.budget, preview, as_json)
     if not as_json:
-        say(expected_words(made.policy, grid, made.budget, terms))
+        say(expected_words(grid, made.budget, terms))
 
 
 def _searched(

@@ -62,9 +62,9 @@ def search(
     of --size where that is given); cells of one pixel are those of the image reduced to what the
     prior can imagine. What was done to the image is said in words.
     """
-    from engram._threads import set_threads
+    from engram._threads import default_threads, set_threads
     from engram.bench.units import row_of
-    from engram.estimates import estimate
+    from engram.estimates import at_once, estimate
     from engram.layer_files import read_layers
     from engram.memory.library import read_cards
     from engram.policies.spec import PolicyChoice, with_goal
@@ -96,9 +96,9 @@ def search(
         choice.needs_layers(task)
     budget = max(1, len(task.grid.open_cells) // 4) if budget is None else budget
     task.grid.check_budget(budget)
-    set_threads()
+    set_threads(default_threads(1))
     built = choice.build(task, budget, seed, device)
-    whole = known is not None or choice.preset != "default"
+    whole = known is not None or bool(at_once(choice.preset, dict(choice.options)))
     printing.remark(estimate(choice.name, task.grid, budget, whole=whole).words)
     for note in raster.notes:
         printing.remark(note)

@@ -173,12 +173,33 @@ def _verdict(mine, other):
     outcomes = [
         Observation((0, i), np.zeros((1, 1, 1), np.float32), float(i % 2)) for i in range(40)
     ]
-    base = base_rate_evidence(outcomes)
+    base = base_rate_evidence([[o] for o in outcomes])
     p = [mine if o.outcome else 1 - mine for o in outcomes]
     q = [other if o.outcome else 1 - other for o in outcomes]
     evidence = [log_likelihood(o.outcome, v) for o, v in zip(outcomes, p, strict=True)]
     spatial = [log_likelihood(o.outcome, v) for o, v in zip(outcomes, q, strict=True)]
     return prior_fitness("em-ptdm", evidence, spatial, base)
+
+
+def test_the_base_rate_knows_nothing_of_what_is_told_together():
+    outcomes = [
+        Observation((0, i), np.zeros((1, 1, 1), np.float32), float(hit))
+        for i, hit in enumerate([1, 0, 0, 1])
+    ]
+    alone = base_rate_evidence([[o] for o in outcomes])
+    assert np.exp(alone) == pytest.approx([1 / 2, 1 / 3, 1 / 2, 2 / 5])
+    together = base_rate_evidence([outcomes[:1], outcomes[1:]])
+    assert np.exp(together) == pytest.approx([1 / 2, 1 / 3, 1 / 3, 2 / 3])
+
+
+def test_what_was_told_together_at_the_beginning_is_no_evidence():
+    ours, base = [-0.9] * 6 + [-0.1] * 8, [-0.2] * 6 + [-0.7] * 8
+    assert prior_fitness("x", ours, None, base, 6).verdict == "good"
+    assert prior_fitness("x", ours, None, base, 6).policy == pytest.approx(-0.1)
+    few = prior_fitness("x", ours, ours, base, 12)
+    assert few.verdict == "unknown"
+    assert "2 of 5 measurements, 12 of them told together at the beginning" in few.words
+    assert prior_fitness("x", ours, None, base, 14).policy is None
 
 
 def test_fitness_in_words():

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from engram.grid import Grid
 from engram.report.curves import moving_mean, touched_by_step
 from engram.report.figures import _even
 from engram.report.summary import (
@@ -42,6 +43,13 @@ def test_object_sizes_of_balls() -> None:
     task = ball_task(3)
     assert len(object_sizes(task)) == task.facts["balls"]
     assert sum(object_sizes(task)) == task.targets
+
+
+def test_an_object_counts_once_in_a_cell_of_several_pixels() -> None:
+    target = np.zeros((4, 6), bool)
+    target[0, 0:4] = target[3, 5] = True  # a bar in cells 0 and 1, a dot in cell 5
+    task = Task("bar", Grid(4, 6, cell=(2, 2)), target[None].astype(np.float32), target)
+    assert object_sizes(task) == [1, 2]
 
 
 def test_closed_targets_do_not_count(village: Task) -> None:
