@@ -54,8 +54,8 @@ closed or too dear; 2, by policies that know it when they rank; 3, by those of b
 recognised; 4, by those of before layers were judged; 5, by those that saw an area in eight views;
 6, by those that saw small windows of large areas in four; 7, by those that did not ask where
 another copy has room; 8, by those that recognised no copies in large areas; 9, by those that did
-not follow finds where these are rare, and dreamt of no cells; 10, by policies as they usually are
-today (``older_rules`` has what they were)."""
+not follow finds where these are rare; 10, by policies as they usually are today (``older_rules``
+has what they were)."""
 
 
 LARGEST = 1e12

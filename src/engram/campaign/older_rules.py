@@ -36,8 +36,6 @@ BEFORE_LOCAL_COPIES: dict[str, Any] = {"local_copies": False}
 """The default engine, before it recognised copies in areas that are computed by windows."""
 BEFORE_RARE: dict[str, Any] = {"least_rate": 0.3}
 """The foraging rule, before it followed finds where they are rare."""
-BEFORE_CELLS_DREAMT: dict[str, Any] = {"dreams": 0}
-"""Preset ``thorough``, before memories of cells dreamt."""
 PAPERS = ("em-ptdm", "diffatd", "greedy")
 """Policies that have that preset."""
 FORAGING = ("em-ptdm", "gp", "diffatd", "greedy")
@@ -48,13 +46,8 @@ SPREADING = ("em-ptdm", "gp", "spread", "layer-order")
 
 def options_of_then(spec: Spec, memories: Sequence[PermanentMemory] | None) -> dict[str, Any]:
     """Options by which the policy of a campaign is what it was under the campaign's rules."""
-    if spec.rules >= 10:
-        return {}
-    rare = BEFORE_RARE if _is_one_of(FORAGING, spec) else {}
-    cells = bool(memories) and all(memory.card.layers for memory in memories or ())
-    thorough = _is_one_of(("em-ptdm",), spec) and spec.preset == "thorough"
-    awake = BEFORE_CELLS_DREAMT if cells and thorough else {}
-    return rare | awake | _parts_of_then(spec, memories)
+    rare = BEFORE_RARE if spec.rules < 10 and _is_one_of(FORAGING, spec) else {}
+    return rare | _parts_of_then(spec, memories)
 
 
 def _parts_of_then(spec: Spec, memories: Sequence[PermanentMemory] | None) -> dict[str, Any]:

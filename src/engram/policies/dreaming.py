@@ -49,15 +49,16 @@ DREAMS = 10
 """How often a thorough search dreams."""
 
 
-def dreamable(memory: Memory) -> bool:
+def dreamable(memory: Memory, *, by_itself: bool = False) -> bool:
     """Whether a copy of the memory can learn from dreams: a network of ours of one channel or of
-    cells, on the cpu."""
+    cells, on the cpu. Those of cells are not asked to ``by_itself``: they found no more for it."""
     return (
         isinstance(memory, PermanentMemory)
         and memory.device == "cpu"
         and isinstance(memory.denoiser, NetworkDenoiser)
         and memory.conditioned
         and (memory.channels == 1 or bool(memory.card.layers))
+        and not (by_itself and memory.card.layers)
     )
 
 

@@ -388,7 +388,7 @@ def em_ptdm(
             )
         settings = with_options(replace(paper_settings(preset, memory), h=True), **options)
         return PaperSearch(grid, budget, seed, memory=memory, name="em-ptdm", settings=settings)
-    dreams = DREAMS if preset == "thorough" and dreamable(memory) else 0
+    dreams = DREAMS if preset == "thorough" and dreamable(memory, by_itself=True) else 0
     chosen = with_options(EmPtdmSettings(dreams=dreams), **options)
     if chosen.dreams and not dreamable(memory):
         raise InputError(

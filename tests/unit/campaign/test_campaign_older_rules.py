@@ -18,7 +18,6 @@ from engram.memory.denoiser import NetworkDenoiser
 from engram.memory.permanent import fresh_network
 from engram.policies.emptdm import EmPtdm
 from engram.policies.gp import GaussianProcess
-from engram.policies.lens import Lensed
 from engram.policies.local.memory import LocalMemory
 from engram.policies.papersearch import PaperSearch, PaperSettings
 from engram.policies.ranking import Foraging
@@ -127,20 +126,6 @@ def test_campaigns_of_before_leave_rare_finds_as_they_did(
     process = _campaign(tmp_path / "gp", rules, policy="gp[acquisition=foraging]").policy()
     assert isinstance(process, GaussianProcess)
     assert process.ranker.rule == Foraging(least_rate=least)
-
-
-@pytest.mark.parametrize(("rules", "dreams"), [(4, 0), (9, 0), (RULES, 10)])
-def test_thorough_campaigns_of_before_dream_of_no_cells(
-    tmp_path: Path, rules: int, dreams: int
-) -> None:
-    terms = {"policy": "em-ptdm", "preset": "thorough"}
-    policy = _campaign(tmp_path, rules, prior="species", **terms).policy()
-    assert isinstance(policy, Lensed)
-    assert isinstance(policy.inner, EmPtdm)
-    assert policy.inner.settings.dreams == dreams
-    pixels = _campaign(tmp_path / "pixels", rules, **terms).policy()
-    assert isinstance(pixels, EmPtdm)
-    assert pixels.settings.dreams == 10
 
 
 @pytest.mark.parametrize(

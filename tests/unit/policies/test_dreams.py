@@ -251,6 +251,12 @@ def test_a_thorough_search_dreams_where_its_memory_can() -> None:
     thorough = make_policy("em-ptdm", task.grid, 30, memory=tiny_memory(1), preset="thorough")
     assert isinstance(thorough, EmPtdm)
     assert isinstance(thorough.memory, DreamingForecaster)
+    cells = tiny_memory(2, size=12)
+    cells.card = replace(cells.card, layers=LayerSet(("density", "presence")))
+    awake = make_policy("em-ptdm", task.grid, 30, memory=cells, preset="thorough")
+    assert isinstance(awake, Lensed)
+    assert isinstance(awake.inner, EmPtdm)
+    assert not awake.inner.settings.dreams
     colour = Grid(12, 12, channels=3)
     blind = make_policy("em-ptdm", colour, 30, memory=tiny_memory(3), preset="thorough")
     assert isinstance(blind, EmPtdm)
