@@ -109,11 +109,12 @@ class Trace:
         return int((np.asarray(self.finds) > 0).sum())
 
     def distances(self, *, targets_only: bool = False) -> list[tuple[int, float]]:
-        """(t, L2 distance of the posterior mean to the truth) at every snapshot."""
+        """(t, L2 distance of the posterior mean to the truth) at every snapshot that shows content,
+        not where target may be."""
         return [
             (s.t, l2_distance(s.view.mean, self.task, targets_only=targets_only))
             for s in self.snapshots
-            if s.view.mean is not None
+            if s.view.mean is not None and s.view.shows == "content"
         ]
 
 

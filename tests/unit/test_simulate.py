@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -43,6 +45,10 @@ def test_a_trace_keeps_what_happened() -> None:
     assert trace.distances() == [(0, 0.0), (3, 0.0), (5, 0.0)]
     assert trace.distances(targets_only=True)[0] == (0, 0.0)
     assert trace.terms[0]["probability"] == 1.0
+    trace.snapshots[1] = replace(
+        trace.snapshots[1], view=replace(trace.snapshots[1].view, shows="target")
+    )
+    assert [t for t, _ in trace.distances()] == [0, 5]  # a map of target is no picture
 
 
 def test_measures_at_several_budgets() -> None:

@@ -109,11 +109,13 @@ def sections(entries: Sequence[Entry]) -> list[Section]:
 def _imagined(sheet: _Sheet, entries: Sequence[Entry]) -> Iterator[FigureText]:
     for entry in entries:
         if maps.imagined(entry.trace):
+            target = any(s.view.shows == "target" for s in entry.trace.snapshots)
+            shown = " They show where target may be, not what the area looks like."
             yield sheet.figure(
                 f"Areas imagined by {entry.label}",
                 "Each row is one moment of the search: the cells known so far, samples of the "
                 "posterior (areas the policy holds possible) and their mean. Rows are named by the "
-                "number of measurements taken.",
+                f"number of measurements taken.{shown if target else ''}",
                 partial(maps.draw_imagined, trace=entry.trace),
                 maps.imagined_size(entry.trace),
             )
