@@ -6,7 +6,8 @@
 Every design goes on from the same memory (``memory.permanent.grown_network``) on scenes in which
 figures repeat (``memory.repeats``: no discs, no kind of the suite shapes), for as many steps as the
 minutes of one core give it; ``none`` is the network as it is, ``all`` and ``measured`` have
-attention at the finest resolution too. ``start`` is the memory before any of it; a name that is no
+attention at the finest resolution too, ``agreement`` is told how the measurements agree with
+themselves (``memory.agreement``). ``start`` is the memory before any of it; a name that is no
 design is that of a memory of the library, which is asked the same as it is. Checkpoints stand in
 the folder, so the same command goes on where an earlier one was cut off, and so does each design as
 a memory, to be trained further (``engram prior train --start DIR/NAME.safetensors``).
@@ -56,7 +57,12 @@ from engram.reproduction.verdicts import verdict
 
 Mask = NDArray[np.bool_]
 
-DESIGNS = {"none": "", "all": "all", "measured": "measured"}
+DESIGNS: dict[str, dict[str, Any]] = {
+    "none": {},
+    "all": {"fine": "all"},
+    "measured": {"fine": "measured"},
+    "agreement": {"agreement": True},
+}
 CASES = ("alone", "another", "copy", "turned")
 SIDE, AREAS, TOLD = 32, 96, 3
 """Cells a side of the areas that are asked about, how many they are, and finds and blanks told."""
@@ -135,7 +141,7 @@ def trained(design: str, args: argparse.Namespace) -> dict[str, Any]:
         memory = start if design == "start" else load_memory(design)
         steps = 0 if design == "start" else memory.card.steps
         return {"design": design, "steps": steps, "seconds": 0.0, "nats": judged(memory)}
-    config = replace(start.network.config, fine=DESIGNS[design])
+    config = replace(start.network.config, **DESIGNS[design])
     source, note = SceneSource(SIDE, SIDE, "repeats"), args.folder / f"{design}.time.json"
     if not note.exists():
         network = grown_network(start.network, config, 0).requires_grad_(True)

@@ -44,7 +44,7 @@ KEPT = ("sr", "mass", "recall", "random", "targets", "cells", "about")
 PARTS = (0.25, 0.5, 1.0)
 """Parts of the budget that are reported."""
 FULL = (0.1, 0.2, 0.6, 0.8, 1.0)
-"""The same of a budget in proportion to the cells: the paper's 150, 200 and 250, and before them."""
+"""The same of a budget in proportion to the cells: the paper's 150, 200, 250, and before."""
 
 PAPER = 250 / 32**2
 """Measurements of the paper's largest budget for a cell of its ball tasks."""

@@ -129,6 +129,14 @@ def train(
             "'measured' (default: none)."
         ),
     ] = "",
+    agreement: Annotated[
+        bool,
+        typer.Option(
+            "--agreement",
+            help="Tell it how measurements agree with themselves, shifted and turned, so that it "
+            "can copy.",
+        ),
+    ] = False,
     steps: Annotated[int, typer.Option(help="Optimiser steps.")] = 8000,
     batch: Annotated[int, typer.Option(help="Images a step.")] = 64,
     rate: Annotated[float, typer.Option(help="Learning rate.")] = 1e-3,
@@ -191,6 +199,8 @@ def train(
             f"fine={shown(fine)}: give all, or measured where the memory takes measurements, or "
             "leave it out"
         )
+    if agreement and not conditioned:
+        raise InputError("agreement: a memory that takes no measurements is not told of them")
     if not 0 < rate < 1:
         raise InputError(f"rate={rate}: give a number between 0 and 1")
     if not 0 <= practice <= 0.7:
@@ -225,7 +235,12 @@ def train(
         mixed=mixed,
     )
     config = UNetConfig.for_image(
-        images.shape[0], conditioned=conditioned, patch=patch, widths=layers, fine=fine
+        images.shape[0],
+        conditioned=conditioned,
+        patch=patch,
+        widths=layers,
+        fine=fine,
+        agreement=agreement,
     )
     set_threads(threads)
     kept = f"progress is saved every {plan.checkpoint_every} steps in {checkpoint}"

@@ -33,11 +33,13 @@ def grown_network(parent: UNet, config: UNetConfig, seed: int) -> UNet:
     """A network that begins with what ``parent`` knows; it may have more channels.
 
     The parent's channels become the last ones: a memory of one channel goes on as the
-    presence layer of a memory of cells, and the new channels start without influence. So does
-    attention at the finest resolution, which it may have although the parent has none.
+    presence layer of a memory of cells, and the new channels start without influence. So do
+    attention at the finest resolution and agreement, which it may have although the parent has
+    neither.
     """
     old, network = parent.config, fresh_network(config, seed)
-    same = replace(old, inputs=config.inputs, outputs=config.outputs, fine=config.fine) == config
+    free = {name: getattr(config, name) for name in ("inputs", "outputs", "fine", "agreement")}
+    same = replace(old, **free) == config and config.agreement >= old.agreement
     if not same or config.outputs < old.outputs or not (old.conditioned and config.conditioned):
         raise InputError(
             f"a network of {config.to_dict()} cannot start from one of {old.to_dict()}: both have "
@@ -47,7 +49,8 @@ def grown_network(parent: UNet, config: UNetConfig, seed: int) -> UNet:
     shift = config.outputs - old.outputs
     x_t = [shift + c for c in range(old.outputs)]
     values = [config.outputs + c for c in x_t]
-    inputs = _folded([*x_t, *values, 2 * config.outputs], folded)
+    agreeing = [config.inputs + c for c in range(old.entering - old.inputs)]
+    inputs = _folded([*x_t, *values, 2 * config.outputs, *agreeing], folded)
     stem = torch.zeros_like(network.stem.weight)
     stem[:, inputs] = state["stem.weight"]
     outputs = _folded(x_t, folded)

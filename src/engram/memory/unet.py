@@ -18,6 +18,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from engram.memory.agreement import CHANNELS, agreement
+
 FINE = ("", "all", "measured")
 """What attention at the finest resolution looks at; empty: there is none."""
 
@@ -28,6 +30,8 @@ class UNetConfig:
 
     fine : attention at the finest resolution too, where shapes are decided: to ``all`` positions,
         or to those where something was ``measured``; empty = none
+    agreement : the network is told how measurements agree with themselves, shifted and turned
+        (``memory.agreement``), so that it can copy
     """
 
     inputs: int
@@ -39,12 +43,15 @@ class UNetConfig:
     time_features: int = 32
     attention: bool = True
     fine: str = ""
+    agreement: bool = False
 
     def __post_init__(self) -> None:
         if self.fine not in FINE:
             raise ValueError(f"fine={self.fine!r}: choose one of {', '.join(FINE[1:])}, or nothing")
         if self.fine == "measured" and not self.conditioned:
             raise ValueError("fine='measured': the network is told nothing that was measured")
+        if self.agreement and not self.conditioned:
+            raise ValueError("agreement: the network is told nothing that was measured")
 
     @property
     def multiple(self) -> int:
@@ -53,9 +60,15 @@ class UNetConfig:
 
     def to_dict(self) -> dict[str, Any]:
         plain = {**asdict(self), "widths": list(self.widths)}
-        if not self.fine:
-            del plain["fine"]
+        for name in ("fine", "agreement"):
+            if not plain[name]:
+                del plain[name]
         return plain
+
+    @property
+    def entering(self) -> int:
+        """Channels that enter the network: its inputs, and what it is told of agreement."""
+        return self.inputs + (CHANNELS if self.agreement else 0)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> UNetConfig:
@@ -80,10 +93,12 @@ class UNetConfig:
         patch: int = 2,
         widths: Sequence[int] = (64, 128),
         fine: str = "",
+        agreement: bool = False,
     ) -> UNetConfig:
         """Inputs are x_t, and for a conditioned network the measured values and the mask."""
         inputs = 2 * channels + 1 if conditioned else channels
-        return cls(inputs, channels, conditioned, patch, tuple(widths), fine=fine)
+        told = tuple(widths)
+        return cls(inputs, channels, conditioned, patch, told, fine=fine, agreement=agreement)
 
 
 def _zero(layer: nn.Module) -> None:
@@ -204,7 +219,7 @@ class UNet(nn.Module):
         widths, folded = config.widths, config.patch**2
         time_width = 2 * widths[0]
         self.time = TimeEmbedding(config.time_features, time_width)
-        self.stem = nn.Conv2d(config.inputs * folded, widths[0], 3, padding=1)
+        self.stem = nn.Conv2d(config.entering * folded, widths[0], 3, padding=1)
         self.down = nn.ModuleList(Stage(w, config.blocks, time_width) for w in widths[:-1])
         pairs = list(pairwise(widths))
         self.shrink = nn.ModuleList(PixelLinear(4 * a, b) for a, b in pairs)
@@ -231,6 +246,8 @@ class UNet(nn.Module):
         if pad_h or pad_w:
             x = F.pad(x, (0, pad_w, 0, pad_h))
         emb, told = self.time(t), x[:, -1:]  # the mask, where the network is told measurements
+        if self.config.agreement:
+            x = torch.cat([x, agreement(x[:, -2], x[:, -1])], dim=1)
         x = self.stem(_channels_last(F.pixel_unshuffle(x, self.config.patch)))
         skips = []
         for stage, shrink in zip(self.down, self.shrink, strict=True):
