@@ -56,8 +56,9 @@ _RARE = (
     "the comparison is in docs/engine.md, What was tried"
 )
 _SEPARATE = (
-    "by hand: how often a target is a new one by the way to the nearest find after 50, 100 and 200 "
-    "cells of the space-filling design on overhead tiles 0 to 23, then searches of tiles 0 to 27"
+    "by hand: how often a target is a new one by the way to the nearest find after 20 to 200 "
+    "measurements of searches of overhead tiles 0 to 59, then searches of these tiles, and of ball "
+    "and shape tasks 0 to 23"
 )
 _ROOM = (
     "by hand on ball and shape tasks 0 to 15, memory digits, looked at on overhead tiles 0 to 11; "
@@ -87,11 +88,11 @@ CHOSEN = (
     Chosen("engram.policies.emptdm:EmPtdmSettings.explore", 2.5, _FORAGING, _RULE),
     Chosen("engram.policies.room:CUT_POWER", 2.0, _ROOM, "ff3c39f"),
     Chosen("engram.policies.room:STRAY", 0.03, _UNKNOWN, "ff3c39f"),
-    Chosen("engram.policies.separate:REACH", 1.2, _SEPARATE, _GOAL),
-    Chosen("engram.policies.separate:POWER", 1.5, _SEPARATE, _GOAL),
-    Chosen("engram.policies.separate:CLEARLY", (1.5, 0.05), _SEPARATE, _GOAL),
+    Chosen("engram.policies.separate:REACH", 1.3, _SEPARATE, _GOAL),
+    Chosen("engram.policies.separate:POWER", 1.85, _SEPARATE, _GOAL),
+    Chosen("engram.policies.separate:LOOKING", 0.5, _SEPARATE, _GOAL),
+    Chosen("engram.policies.separate:LARGE", 2.0, _SEPARATE, _GOAL),
     Chosen("engram.policies.separate:USUAL", (0.75, 1.0), _SEPARATE, _GOAL),
-    Chosen("engram.policies.separate:LEAST", 0.02, _UNKNOWN, _GOAL),
     Chosen("engram.policies.ranking:LAST", 7, _UNKNOWN, "7d760b4 or before"),
     Chosen(
         "engram.policies.gp:GaussianProcess.discount",

@@ -40,8 +40,9 @@ RULES = {
     "last": "the chance of target, since the last measurements are not spent on doubt",
     "bound": "the expected outcome with a bonus for doubt",
     "look-ahead": "the finds to be expected with the budget left, by the spatial model",
-    "new-target": "the chance of a target that nobody has touched",
-    "gap": "the largest gap between all that was measured, since no new target was likely enough",
+    "new-target": "the chance of a target that nobody has touched, and doubt beside it",
+    "gap": "the largest gap between all that was measured, since nothing was found yet, or targets "
+    "are so large that they are found by filling gaps",
     "eq11": "exploitation alone, the reward of samples that agree",
     "layer": "the value of a layer alone",
     "eq12": "exploration and exploitation, weighed by alpha",

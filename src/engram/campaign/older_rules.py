@@ -74,8 +74,11 @@ def is_gone(spec: Spec) -> bool:
     """Whether what a campaign suggests is no longer what it suggested under its rules.
 
     The default engine learnt from layers in another way, and large areas were taken as a whole
-    (rules 1 and 2); then by windows, and explained by samples of whole ones (3 and 4).
+    (rules 1 and 2); then by windows, and explained by samples of whole ones (3 and 4). Separate
+    targets were looked for by another rule (up to 10).
     """
+    if spec.rules < 11 and spec.options.get("goal") == "objects":
+        return True
     ours, large = _is_one_of(("em-ptdm",), spec), is_large(spec.grid)
     if spec.rules >= 3:
         return spec.rules < 5 and large and ours and spec.layers is None

@@ -1,25 +1,27 @@
 r"""The goal ``objects``: touch as many separate targets as possible, each once.
 
-A cell is worth the probability that it holds a target nobody has touched,
+A cell is worth the probability that it holds a target nobody has touched, and what a look at it
+tells,
 
-.. math::  v(x) = d\; p(x)\; \bigl(1 - e^{-(\ell(x) / s)^{3/2}}\bigr) , \qquad s = 1.2\, L^{3/2} ,
+.. math::  v(x) = u(x) \bigl(d\, p(x) + c\, \rho\, \sigma(x)\bigr) , \qquad
+    u = \frac{a^k}{1 + a^k} , \quad a(x) = \frac{\ell(x)}{s\, L} ,
 
-with the probability of target p, the chance of detection d, and the way :math:`\ell(x)` to the
-nearest find: of all paths from cell to cell the shortest, where a step off a cell of probability
-p counts :math:`2 - p` times its length, so that blanks in between separate. L is the extent of a
-target: the side of a square of its area, in cells. A square that lies and is turned at random
-touches :math:`L^2 + 8 L / \pi + 1` cells on average, so that the shares of target in the finds tell
-L,
+with the probability of target p, the chance of detection d, the doubt :math:`\sigma` about the
+outcome, the rate of finds so far :math:`\rho`, and the way :math:`\ell(x)` to the nearest find: of
+all paths from cell to cell the shortest, where a step off a cell of probability p counts
+:math:`2 - p` times its length, so that blanks in between separate. u is the chance that a target
+in x is another than those found. L is the extent of a target: the side of a square of its area, in
+cells. A square that lies and is turned at random touches :math:`L^2 + 8 L / \pi + 1` cells on
+average, so that the shares of target in the finds tell L,
 
 .. math::  \bar y = \frac{L^2}{L^2 + 8 L / \pi + 1} .
 
 Where cells are found to be target wholly, targets are large, and so they are held to be where all
 that is reported is yes or no: every find then stands for all that is connected with it.
 
-The largest gap g is the next cell of the space-filling design (``spread``), given all that was
-measured. The best cell is visited instead of it where it promises clearly more,
-:math:`v(x) \ge 1.5\, v(g) + 0.05`: a gap that is filled also tells where targets are. So a search
-for targets that are large beside the gaps is the design itself, which touches them all.
+No target that is large beside the gaps between n measurements of A cells,
+:math:`L \ge 2 \sqrt{A / n}`, is missed by the space-filling design (``spread``), given all that was
+measured. Its next cell, the largest gap, is visited there, and until something was found.
 """
 
 from __future__ import annotations
@@ -42,16 +44,16 @@ from engram.policies.spread import SOFTENING, spread_order
 GOALS = ("cells", "objects")
 """What a search is after: cells with target, or separate targets."""
 
-REACH = 1.2
-"""s of a target with an extent of one cell."""
-POWER = 1.5
-"""Power of the extent in s, and of the way."""
+REACH = 1.3
+"""s: the way, in extents, at which a target is as likely another as one of those found."""
+POWER = 1.85
+"""k: how sharply that turns."""
+LOOKING = 0.5
+"""c: how much doubt counts beside the chance of a target, in rates of finds."""
+LARGE = 2.0
+"""Distances between measurements, on average, from which on an extent is large."""
 USUAL = (0.75, 1.0)
 """Mean share of a find before any is known, and how many finds that counts for."""
-CLEARLY = (1.5, 0.05)
-"""The best cell has to promise so many times what a gap does, and so much more."""
-LEAST = 0.02
-"""No cell that was not measured is believed to be blank with more certainty."""
 
 
 def checked_goal(goal: str) -> str:
@@ -93,7 +95,8 @@ def cells_touched(extent: float) -> float:
 
 def unlike(way: Array, extent: float) -> Array:
     """Chance that two cells of target belong to different targets, by the way between them."""
-    return np.asarray(-np.expm1(-((way / (REACH * extent**POWER)) ** POWER)))
+    odds = (way / (REACH * extent)) ** POWER
+    return np.asarray(1 - 1 / (1 + odds))
 
 
 class Separate:
@@ -166,18 +169,23 @@ class NewTargets:
         shares = self.observations.shares
         return self.room.extent or extent_of(shares[shares > 0])
 
+    @property
+    def large(self) -> bool:
+        """Whether a target is large beside the gaps between all that was measured."""
+        apart = math.sqrt(len(self.room.grid.open_cells) / max(len(self.measured), 1))
+        return self.extent >= LARGE * apart
+
+    @property
+    def measured(self) -> NDArray[np.intp]:
+        """Every cell that was measured, once, in the order of the visits."""
+        return np.array([*dict.fromkeys(self.observations.indices.tolist())], np.intp)
+
     def order(self, belief: Belief, available: NDArray[np.bool_], progress: Progress) -> Ranking:
-        seen = self.observations
-        gaps = self.room.gaps(np.array([*dict.fromkeys(seen.indices.tolist())], np.intp))
-        if not len(self.finds) or not available.any():
-            return Ranking(gaps, "gap")
-        p = np.maximum(belief.probability, LEAST)
-        promise = progress.detection.chance * p * self.untouched(p)
-        cells, (times, more) = np.flatnonzero(available), CLEARLY
-        filled = float(promise[cells[gaps[cells].argmax()]])
-        if promise[cells].max() >= times * filled + more:
-            return Ranking(promise, "new-target")
-        return Ranking(gaps, "gap")
+        if not len(self.finds) or self.large:
+            return Ranking(self.room.gaps(self.measured), "gap")
+        promise = progress.detection.chance * belief.probability
+        promise = promise + LOOKING * progress.rate * belief.doubt
+        return Ranking(promise * self.untouched(belief.probability), "new-target")
 
     def untouched(self, probability: Array) -> Array:
         """(n_cells,) chance that a target in the cell has not been touched."""

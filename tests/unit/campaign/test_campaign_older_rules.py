@@ -165,9 +165,12 @@ def test_suggestions_of_an_engine_that_is_gone_are_counted_apart(
         (4, "em-ptdm", Grid(64, 64), False),
         (4, "gp", Grid(2, 72), False),
         (5, "em-ptdm", Grid(2, 72), False),
+        (10, "gp[goal=objects]", Grid(8, 8), True),
+        (RULES, "gp[goal=objects]", Grid(8, 8), False),
+        (10, "gp[goal=cells]", Grid(8, 8), False),
     ],
 )
-def test_samples_of_whole_windows_are_gone(
+def test_what_has_changed_for_good_is_gone(
     tmp_path: Path, rules: int, policy: str, grid: Grid, gone: bool
 ) -> None:
     campaign = _campaign(tmp_path, rules, grid, policy=policy)

@@ -57,26 +57,42 @@ def test_of_two_targets_the_one_nobody_has_touched_comes_first() -> None:
 
 
 def test_a_target_that_was_touched_is_not_followed() -> None:
-    """Nothing else is likely: the gap that the finds leave is filled."""
-    seen = told((2, 2, 0.4), (6, 6, 0.0))
-    why, cell = ranked(believed(FIRST), seen)
-    gaps = Separate(GRID, 0).gaps(seen.indices)
-    assert why == "gap"
-    assert cell == GRID.at(int(np.where(seen.available, gaps, -np.inf).argmax()))
+    """Its cells promise less than one where target is half as likely and nobody was near."""
+    p = believed(FIRST).probability.reshape(12, 12)
+    p[9, 9] = 0.4
+    belief = Belief(probability=p.ravel(), doubt=np.zeros(144))
+    assert ranked(belief, told((2, 2, 0.4), (6, 6, 0.0))) == ("new-target", (9, 9))
 
 
-def test_an_area_where_a_promise_is_everywhere_is_filled_evenly() -> None:
-    everywhere = Belief(probability=np.full(144, 0.6), doubt=np.zeros(144))
-    assert ranked(everywhere, told((0, 0, 0.2)), extent=0.5)[0] == "gap"
-
-
-def test_a_cell_nobody_can_visit_does_not_decide() -> None:
-    seen, belief = told((2, 2, 0.4), (6, 6, 0.0)), believed(SECOND)
-    free = seen.available.reshape(12, 12).copy()
-    free[SECOND] = False
+def test_what_is_in_doubt_is_looked_at_before_what_is_known() -> None:
+    doubt = np.zeros((12, 12))
+    doubt[9, 2] = 0.4
+    belief = Belief(probability=np.full(144, 0.1), doubt=doubt.ravel())
+    seen = told((2, 9, 0.2), (6, 6, 0.0))
+    assert ranked(belief, seen) == ("new-target", (9, 2))
+    rate = Progress.of(seen, 40).rate
     rule = Separate(GRID, 0).rule(seen)
-    assert rule.order(belief, seen.available, Progress.of(seen, 40)).why == "new-target"
-    assert rule.order(belief, free.ravel(), Progress.of(seen, 40)).why == "gap"
+    total = rule.order(belief, seen.available, Progress.of(seen, 40)).total
+    cell = GRID.index((9, 2))
+    new = rule.untouched(belief.probability)[cell]
+    assert total[cell] == pytest.approx(new * (0.1 + 0.5 * rate * 0.4))
+
+
+@pytest.mark.parametrize(("extent", "why"), [(7.9, "new-target"), (8.1, "gap")])
+def test_large_targets_are_looked_for_in_the_largest_gap(extent: float, why: str) -> None:
+    """Nine measurements of 144 cells lie four cells apart; twice as much is large."""
+    visits = [(r, c, float(r == c == 1)) for r in (1, 5, 9) for c in (1, 5, 9)]
+    seen, belief = told(*visits), believed(SECOND)
+    reason, cell = ranked(belief, seen, extent)
+    assert reason == why
+    gaps = Separate(GRID, 0).gaps(seen.indices)
+    gap = GRID.at(int(np.where(seen.available, gaps, -np.inf).argmax()))
+    assert (cell == gap) == (why == "gap")
+
+
+def test_before_anything_was_found_gaps_are_filled() -> None:
+    assert ranked(believed(SECOND), told((6, 6, 0.0)), extent=0.5)[0] == "gap"
+    assert ranked(believed(SECOND), told((6, 6, 0.0), (2, 2, 0.1)), extent=0.5)[0] == "new-target"
 
 
 def test_a_blank_in_between_separates() -> None:
@@ -130,19 +146,23 @@ def test_two_cells_are_of_one_target_within_its_extent() -> None:
     way = np.array([0.0, 1.0, 3.0, 30.0])
     small, large = unlike(way, 1.0), unlike(way, 10.0)
     assert small[0] == large[0] == 0.0
-    assert small[1] == pytest.approx(1 - math.exp(-((1 / 1.2) ** 1.5)))
+    assert unlike(np.array([1.3, 13.0]), 1.0)[0] == pytest.approx(0.5)
+    assert unlike(np.array([1.3, 13.0]), 10.0)[1] == pytest.approx(0.5)
+    assert small[1] == pytest.approx(1 / (1 + 1.3**1.85))
     assert (large[1:] < small[1:]).all()
-    assert small[2] > 0.95
-    assert small[3] == pytest.approx(1.0)
+    assert small[3] > 0.99
 
 
 def test_large_targets_are_searched_by_the_space_filling_design() -> None:
     task = ball_task(0)
-    trace = simulate(make_policy("gp", task.grid, 60, seed=5, goal="objects"), task)
+    trace = simulate(make_policy("gp", task.grid, 60, seed=5, goal="objects", extent=64), task)
     assert [task.grid.index(cell) for cell in trace.cells] == spread_order(task.grid, 5)[
         :60
     ].tolist()
     assert set(trace.rules) == {"gap"}
+    learnt = simulate(make_policy("gp", task.grid, 60, seed=5, goal="objects"), task)
+    assert set(learnt.rules[20:]) == {"gap"}
+    assert learnt.objects() == trace.objects()
 
 
 def _specks() -> Task:
@@ -183,7 +203,7 @@ def test_the_default_engine_takes_the_goal_and_the_other_goal_changes_nothing() 
             {},
             {"goal": "cells"},
             {"goal": "objects"},
-            {"goal": "objects", "extent": 9.0},
+            {"goal": "objects", "extent": 40.0},
         )
     ]
     assert traces[0].cells == traces[1].cells
