@@ -60,6 +60,10 @@ _SEPARATE = (
     "measurements of searches of overhead tiles 0 to 59, then searches of these tiles, and of ball "
     "and shape tasks 0 to 23"
 )
+_USUAL_SHARE = (
+    "by hand: how often a target is a new one by the way to the nearest find after 50, 100 and 200 "
+    "cells of the space-filling design on overhead tiles 0 to 23, then searches of tiles 0 to 27"
+)
 _ROOM = (
     "by hand on ball and shape tasks 0 to 15, memory digits, looked at on overhead tiles 0 to 11; "
     "the comparison is in docs/engine.md, What was tried"
@@ -78,7 +82,7 @@ _JUDGED = (
     "comparison is in docs/layers.md"
 )
 _UNKNOWN = f"by hand; on which tasks is {NOT_RECORDED}"
-_RULE, _FIRST, _GOAL = "553b2a8", "845a865", "dff18f3"
+_RULE, _FIRST, _GOAL, _NEW = "553b2a8", "845a865", "dff18f3", "258641d"
 _COPIES, _OUTLINES, _ADVICE, _LOGISTIC = "689d8e5", "b1bd975", "d040bc2", "de6f209"
 
 CHOSEN = (
@@ -88,11 +92,11 @@ CHOSEN = (
     Chosen("engram.policies.emptdm:EmPtdmSettings.explore", 2.5, _FORAGING, _RULE),
     Chosen("engram.policies.room:CUT_POWER", 2.0, _ROOM, "ff3c39f"),
     Chosen("engram.policies.room:STRAY", 0.03, _UNKNOWN, "ff3c39f"),
-    Chosen("engram.policies.separate:REACH", 1.3, _SEPARATE, _GOAL),
-    Chosen("engram.policies.separate:POWER", 1.85, _SEPARATE, _GOAL),
-    Chosen("engram.policies.separate:LOOKING", 0.5, _SEPARATE, _GOAL),
-    Chosen("engram.policies.separate:LARGE", 2.0, _SEPARATE, _GOAL),
-    Chosen("engram.policies.separate:USUAL", (0.75, 1.0), _SEPARATE, _GOAL),
+    Chosen("engram.policies.separate:REACH", 1.3, _SEPARATE, _NEW),
+    Chosen("engram.policies.separate:POWER", 1.85, _SEPARATE, _NEW),
+    Chosen("engram.policies.separate:LOOKING", 0.5, _SEPARATE, _NEW),
+    Chosen("engram.policies.separate:LARGE", 2.0, _SEPARATE, _NEW),
+    Chosen("engram.policies.separate:USUAL", (0.75, 1.0), _USUAL_SHARE, _GOAL),
     Chosen("engram.policies.ranking:LAST", 7, _UNKNOWN, "7d760b4 or before"),
     Chosen(
         "engram.policies.gp:GaussianProcess.discount",
