@@ -41,7 +41,7 @@ BOTH_FOUND, BOTH_BLANK, DIFFERENT = 1.2, 0.6, 2.0
 NEAR = 4
 """Cells, along rows and along columns, within which nothing is compared."""
 SHARPNESS = (1, 2)
-"""tau."""
+"""tau, from 1 on."""
 FLOOR, SCALE = 1e-2, 8.0
 """epsilon and s."""
 MOST = 38.0
@@ -111,8 +111,9 @@ def _compare(found: Tensor, weight: Tensor, out: Tensor) -> None:
     odds = nats.view(len(asked), TURNS, len(known)).clamp_(max=MOST).exp_()
     odds.masked_fill_(close[:, None], 0.0)
     shown = torch.stack([found.flatten()[known], blank.flatten()[known]], dim=1)
+    sharp = torch.ones(())
     for i, sharpness in enumerate(SHARPNESS):
-        sharp = odds**sharpness if sharpness > 1 else odds
+        sharp = sharp * odds  # a power by multiplying takes a third of the time
         both = torch.stack([sharp[:, 0], sharp.sum(dim=1)]) @ shown  # (2, asked, 2)
         said = (both + FLOOR).log() / (sharpness * SCALE)
         out[4 * i : 4 * i + 4, asked] = said.transpose(1, 2).flatten(0, 1)

@@ -32,10 +32,11 @@ def test_every_shipped_card_says_what_was_seen_and_the_page_repeats_it(name: str
 def test_what_matters_for_the_benchmarks_is_named() -> None:
     for name in ("universal", "universal-64", "natural"):
         assert "equal discs" in read_card(name).seen
-    figures = read_card("figures")
-    assert "no discs" in figures.seen
-    assert figures.parent == read_card("digits").sha256  # which has not seen discs either
-    assert shlex.split(figures.recipe)[3] == "repeats"
+    for name in ("figures", "copyist"):
+        card = read_card(name)
+        assert "no discs" in card.seen
+        assert card.parent == read_card("digits").sha256  # which has not seen discs either
+        assert shlex.split(card.recipe)[3] == "repeats"
     species = read_card("species")
     for word in shlex.split(species.recipe):
         if word.endswith(".csv.gz"):
