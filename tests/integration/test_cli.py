@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from engram._threads import cores
+
 ENGRAM = [sys.executable, "-m", "engram"]
 HEAVY = ("torch", "matplotlib", "scipy", "sklearn", "sqlalchemy", "PIL", "pandas")
 TASKS = 16
@@ -70,7 +72,7 @@ def _heeds_interrupts() -> None:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]]:
     """The rows of a run that nobody disturbed."""
-    command = _bench(tmp_path_factory.mktemp("whole"), workers=2)
+    command = _bench(tmp_path_factory.mktemp("whole"), workers=min(2, cores()))
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     return _rows(done.stdout)

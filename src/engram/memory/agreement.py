@@ -20,36 +20,29 @@ identity alone and with all eight,
 and the same with :math:`o_z`: eight numbers a cell. A z within ``NEAR`` cells of x is left out:
 that a figure looks like itself, moved a little, the network knows. Cells far from every find have
 no say, and nothing is said of them.
+
+A search measures one cell after another, and only pairs with the new cell around one of them change
+(``memory.comparing``): the latest areas are kept and followed. What is said does not depend on it.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from functools import cache
+from threading import Lock
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
+from engram.memory.comparing import SHARPNESS, SUMS, Comparison, near_finds
 from engram.symmetry import TURNS, turned
 
-REACH = 7
-"""r: cells around two cells that are compared."""
-BOTH_FOUND, BOTH_BLANK, DIFFERENT = 1.2, 0.6, 2.0
-"""a, b and c, in nats."""
-NEAR = 4
-"""Cells, along rows and along columns, within which nothing is compared."""
-SHARPNESS = (1, 2)
-"""tau, from 1 on."""
 FLOOR, SCALE = 1e-2, 8.0
 """epsilon and s."""
-MOST = 38.0
-"""Nats from which on agreement is no surer; twice as much is still a number."""
-CHANNELS = 4 * len(SHARPNESS)
+CHANNELS = 2 * SUMS
 """Numbers a cell."""
-SIDE = 2 * REACH + 1
-"""Cells a side of what is compared."""
+KEPT, LARGEST = 3, 2**24
+"""Areas that are kept to be followed, and numbers of agreement of the largest of them."""
 
 
 def nothing_said(sharpness: int) -> float:
@@ -57,6 +50,7 @@ def nothing_said(sharpness: int) -> float:
     return math.log(FLOOR) / sharpness / SCALE
 
 
+@torch.inference_mode(mode=False)
 @torch.no_grad()
 def agreement(values: Tensor, weight: Tensor) -> Tensor:
     """(B, CHANNELS, H, W) of values times weight and weight, both (B, H, W), values in [-1, 1].
@@ -68,22 +62,32 @@ def agreement(values: Tensor, weight: Tensor) -> Tensor:
     said = [nothing_said(s) for s in SHARPNESS for _ in range(4)]
     out = torch.tensor(said, dtype=values.dtype, device=values.device)[None, :, None, None]
     out = out.expand(-1, -1, *values.shape[1:]).repeat(len(values), 1, 1, 1)
-    both, alike = torch.stack([found, weight], dim=1), defaultdict[tuple[int, int], list[int]](list)
-    counts = torch.count_nonzero(both.flatten(2), dim=2).tolist()
-    for number, (finds, cells) in enumerate(counts):
-        if not finds:
-            continue
-        before = alike[finds, cells]
-        seen = next(
-            ((n, k) for n in before if (k := _turn(both[n], both[number])) is not None), None
-        )
-        if seen is None:
+    first, turn = _alike(torch.stack([found, weight], dim=1))
+    alone = sum(n == number for number, n in enumerate(first)) == 1
+    for number, n in enumerate(first):
+        if n == number:
             with torch.autocast(values.device.type, enabled=False):  # nats in half are no nats
-                _compare(found[number], weight[number], out[number].flatten(1))
-            before.append(number)
-        else:
-            out[number] = turned(out[seen[0]], seen[1])
+                _say(found[n], (weight - found)[n], out[n], keep=alone)
+        elif n is not None:
+            out[number] = turned(out[n], turn[number])
     return out
+
+
+def _alike(areas: Tensor) -> tuple[list[int | None], list[int]]:
+    """For each area (B, 2, H, W) of finds and weights the first that is the same turned, None
+    where nothing was found, and the turn."""
+    first, turn = list[int | None](), list[int]()
+    seen = defaultdict[tuple[int, int], list[int]](list)
+    counts = torch.count_nonzero(areas.flatten(2), dim=2).tolist()
+    for number, (finds, cells) in enumerate(counts):
+        before = seen[finds, cells]
+        same = ((n, k) for n in before if (k := _turn(areas[n], areas[number])) is not None)
+        n, k = next(same, (number, 0)) if finds else (None, 0)
+        first.append(n)
+        turn.append(k)
+        if n == number:
+            before.append(n)
+    return first, turn
 
 
 def _turn(one: Tensor, other: Tensor) -> int | None:
@@ -93,39 +97,40 @@ def _turn(one: Tensor, other: Tensor) -> int | None:
     return next((k for k in ways if torch.equal(turned(one, k), other)), None)
 
 
-def _compare(found: Tensor, weight: Tensor, out: Tensor) -> None:
-    """One area (H, W) into (CHANNELS, H W), where something can be said."""
-    blank, width = weight - found, found.shape[1]
-    near = F.max_pool2d(found[None], SIDE, 1, REACH).flatten() > 0
-    asked = torch.nonzero(near & (weight.flatten() < 1)).flatten()
-    known = torch.nonzero(near & (weight.flatten() > 0)).flatten()
-    if not len(asked):
-        return
-    around = F.unfold(torch.stack([found, blank])[:, None], SIDE, padding=REACH)  # (2, D, H W)
-    f, o = around[..., known]
-    alike = torch.stack([BOTH_FOUND * f - DIFFERENT * o, BOTH_BLANK * o - DIFFERENT * f])
-    alike = alike[:, _turns().to(f.device)].transpose(1, 2)  # (2, D, 8, known)
-    nats = around[..., asked].flatten(0, 1).T @ alike.flatten(0, 1).flatten(1)
-    rows, cols = (part[:, None] - other for part, other in _pairs(asked, known, width))
-    close = torch.maximum(rows.abs(), cols.abs()) <= NEAR
-    odds = nats.view(len(asked), TURNS, len(known)).clamp_(max=MOST).exp_()
-    odds.masked_fill_(close[:, None], 0.0)
-    shown = torch.stack([found.flatten()[known], blank.flatten()[known]], dim=1)
-    sharp = torch.ones(())
+def _say(found: Tensor, blank: Tensor, out: Tensor, *, keep: bool) -> None:
+    """One area of finds and blanks (H, W) into (CHANNELS, H, W), where something can be said; it is
+    compared by the processor, wherever the network is."""
+    found, blank = found.float().cpu(), blank.float().cpu()
+    compared = _latest.followed(found, blank) if keep else Comparison(found, blank)
+    odds = compared.says().to(out.device)  # (SUMS, 2, H, W)
+    if keep:
+        _latest.keep(compared)
+    told = (near_finds(found) & (found + blank < 1)).to(out.device)
     for i, sharpness in enumerate(SHARPNESS):
-        sharp = sharp * odds  # a power by multiplying takes a third of the time
-        both = torch.stack([sharp[:, 0], sharp.sum(dim=1)]) @ shown  # (2, asked, 2)
-        said = (both + FLOOR).log() / (sharpness * SCALE)
-        out[4 * i : 4 * i + 4, asked] = said.transpose(1, 2).flatten(0, 1)
+        said = (odds[2 * i : 2 * i + 2] + FLOOR).log() / (sharpness * SCALE)
+        out[4 * i : 4 * i + 4] = torch.where(told, said.flatten(0, 1), out[4 * i : 4 * i + 4])
 
 
-def _pairs(asked: Tensor, known: Tensor, width: int) -> list[tuple[Tensor, Tensor]]:
-    """Rows of both, and columns of both."""
-    return [(asked // width, known // width), (asked % width, known % width)]
+class _Latest:
+    """Areas that were compared lately, to be followed; whoever has one has it alone."""
+
+    def __init__(self) -> None:
+        self._kept, self._lock = list[Comparison](), Lock()
+
+    def followed(self, found: Tensor, blank: Tensor) -> Comparison:
+        """An area compared with itself; taken out, if it is one that was kept."""
+        with self._lock:
+            kept = next((c for c in self._kept if c.grows_to(found, blank)), None)
+            self._kept = [c for c in self._kept if c is not kept]
+        if kept is None:
+            return Comparison(found, blank)
+        kept.follow(found, blank)
+        return kept
+
+    def keep(self, compared: Comparison) -> None:
+        if compared.exact and compared.units.numel() <= LARGEST:
+            with self._lock:
+                self._kept = [compared, *self._kept][:KEPT]
 
 
-@cache
-def _turns() -> Tensor:
-    """(8, D) the place that each symmetry brings to each place of what is compared."""
-    places = torch.arange(SIDE * SIDE).reshape(SIDE, SIDE)
-    return torch.stack([turned(places, k).flatten() for k in range(TURNS)])
+_latest = _Latest()

@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from engram.memory import agreement as told
+from engram.memory import comparing
 from engram.memory.agreement import CHANNELS, agreement, nothing_said
+from engram.memory.comparing import BOTH_BLANK, BOTH_FOUND, DIFFERENT, NEAR, REACH, SHARPNESS, UNIT
 from engram.memory.denoiser import NetworkDenoiser
 from engram.memory.permanent import fresh_network, grown_network
 from engram.memory.unet import UNet, UNetConfig
@@ -17,17 +19,19 @@ Array = NDArray[np.float64]
 L = np.array([[1, 0, 0], [1, 0, 0], [1, 0, 0], [1, 1, 1]], float)
 
 
-def measured(shape: tuple[int, int], share: float, seed: int) -> tuple[Tensor, Tensor]:
+def measured(
+    shape: tuple[int, int], share: float, seed: int, *, doubt: float = 0.6
+) -> tuple[Tensor, Tensor]:
     """Values times weight and weight of random reports, some of them in doubt."""
     rng = np.random.default_rng(seed)
-    weight = (rng.random(shape) < share) * rng.choice([1.0, 1.0, 0.6], shape)
+    weight = (rng.random(shape) < share) * rng.choice([1.0, 1.0, doubt], shape)
     values = np.where(rng.random(shape) < 0.4, 1.0, -1.0) * weight
     return torch.tensor(values).float()[None], torch.tensor(weight).float()[None]
 
 
 def by_definition(values: Tensor, weight: Tensor) -> Array:
     """(CHANNELS, H, W) cell by cell, as the docstring says it."""
-    r = told.REACH
+    r = REACH
     w = weight[0].double().numpy()
     found = np.clip((w + values[0].double().numpy()) / 2, 0, w)
     blank = w - found
@@ -41,33 +45,32 @@ def by_definition(values: Tensor, weight: Tensor) -> Array:
     )
     out = np.empty((CHANNELS, height, width))
     for channel in range(CHANNELS):
-        out[channel] = nothing_said(told.SHARPNESS[channel // 4])
+        out[channel] = nothing_said(SHARPNESS[channel // 4])
     for i, j in np.argwhere(near & (w < 1)):
-        sums = np.zeros((len(told.SHARPNESS), 2, 2))
+        sums = np.zeros((len(SHARPNESS), 2, 2))
         x = both[:, i : i + 2 * r + 1, j : j + 2 * r + 1]
         for k, m in np.argwhere(near & (w > 0)):
-            if max(abs(i - k), abs(j - m)) <= told.NEAR:
+            if max(abs(i - k), abs(j - m)) <= NEAR:
                 continue
             z = both[:, k : k + 2 * r + 1, m : m + 2 * r + 1]
             for turn in range(TURNS):
                 f, o = (turned(torch.tensor(part), turn).numpy() for part in z)
-                nats = told.BOTH_FOUND * (x[0] * f).sum() + told.BOTH_BLANK * (x[1] * o).sum()
-                nats -= told.DIFFERENT * ((x[0] * o).sum() + (x[1] * f).sum())
-                for s, sharp in enumerate(told.SHARPNESS):
-                    says = np.exp(sharp * min(nats, told.MOST)) * np.array(
-                        [found[k, m], blank[k, m]]
-                    )
+                units = BOTH_FOUND * (x[0] * f).sum() + BOTH_BLANK * (x[1] * o).sum()
+                units -= DIFFERENT * ((x[0] * o).sum() + (x[1] * f).sum())
+                nats = UNIT * min(units, comparing.MOST)
+                for s, sharp in enumerate(SHARPNESS):
+                    says = np.exp(sharp * nats) * np.array([found[k, m], blank[k, m]])
                     sums[s, 1] += says
                     sums[s, 0] += says if turn == 0 else 0
-        for s, sharp in enumerate(told.SHARPNESS):
+        for s, sharp in enumerate(SHARPNESS):
             said = np.log(told.FLOOR + sums[s]) / sharp / told.SCALE
             out[4 * s : 4 * s + 4, i, j] = said.ravel()
     return out
 
 
-@pytest.mark.parametrize(("share", "seed"), [(0.08, 0), (0.2, 1)])
-def test_it_is_what_its_definition_says(share: float, seed: int) -> None:
-    values, weight = measured((17, 13), share, seed)
+@pytest.mark.parametrize(("share", "seed", "doubt"), [(0.08, 0, 0.6), (0.2, 1, 0.6), (0.2, 1, 1.0)])
+def test_it_is_what_its_definition_says(share: float, seed: int, doubt: float) -> None:
+    values, weight = measured((17, 13), share, seed, doubt=doubt)
     said = agreement(values, weight)[0].double().numpy()
     np.testing.assert_allclose(said, by_definition(values, weight), atol=2e-5)
 
@@ -75,7 +78,7 @@ def test_it_is_what_its_definition_says(share: float, seed: int) -> None:
 def test_where_nothing_was_found_nothing_is_said() -> None:
     values, weight = measured((20, 20), 0.3, 2)
     said = agreement(-weight, weight)
-    floors = torch.tensor([nothing_said(s) for s in told.SHARPNESS for _ in range(4)])
+    floors = torch.tensor([nothing_said(s) for s in SHARPNESS for _ in range(4)])
     assert torch.equal(said, floors[None, :, None, None].expand_as(said))
     assert torch.equal(agreement(values[:0], weight[:0]), said[:0])
 
