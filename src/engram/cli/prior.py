@@ -98,8 +98,8 @@ def train(
     source: Annotated[
         list[str],
         typer.Argument(
-            help="Image folder, .npz, idx file, 'scenes' or 'repeats' (figures that repeat); for "
-            "--sees photo archives or folders, for --sees map tables."
+            help="Image folder, .npz, idx file, 'scenes', 'repeats' (figures that repeat) or "
+            "'both'; for --sees photo archives or folders, for --sees map tables."
         ),
     ],
     name: Annotated[str, typer.Option(help="Name of the memory.")],

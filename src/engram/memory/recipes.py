@@ -59,7 +59,7 @@ def source_from(
     collage: float = 0.0,
     key: str | None = None,
 ) -> Source:
-    """Training images from ``scenes`` or ``repeats``, a folder, an ``.npz`` or an idx file.
+    """Training images from ``scenes``, ``repeats`` or ``both``, a folder, .npz or idx file.
 
     size     : (H, W); folders are cropped and resized to it, arrays padded with zeros
         (default: 32x32 for scenes and folders, their own size for arrays)

@@ -241,7 +241,13 @@ REPEATS: dict[str, tuple[Family, float]] = {
 }
 """The same of scenes in which figures repeat; there are no discs among them."""
 
-WORLDS = {"scenes": FAMILIES, "repeats": REPEATS}
+BOTH: dict[str, tuple[Family, float]] = {
+    name: (family, sum(world[name][1] for world in (FAMILIES, REPEATS) if name in world) / 2)
+    for name, (family, _) in {**FAMILIES, **REPEATS}.items()
+}
+"""Scenes of which one half is of the one sort, one half of the other."""
+
+WORLDS = {"scenes": FAMILIES, "repeats": REPEATS, "both": BOTH}
 """Families of scenes by the name under which a memory is trained on them."""
 
 

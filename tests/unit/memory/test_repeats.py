@@ -115,3 +115,11 @@ def test_the_world_of_repeats_has_no_discs_and_adds_up() -> None:
     assert sum(share for _, share in REPEATS.values()) == pytest.approx(1.0)
     one, two = (scene(np.random.default_rng(5), 32, 32, WORLDS["repeats"]) for _ in range(2))
     np.testing.assert_array_equal(one, two)
+
+
+def test_the_world_of_both_is_half_of_each() -> None:
+    assert WORLDS["both"].keys() == WORLDS["scenes"].keys() | WORLDS["repeats"].keys()
+    for name, (family, share) in WORLDS["both"].items():
+        parts = [WORLDS[world][name] for world in ("scenes", "repeats") if name in WORLDS[world]]
+        assert all(one is family for one, _ in parts)
+        assert share == pytest.approx(sum(part for _, part in parts) / 2)

@@ -30,7 +30,7 @@ def test_every_shipped_card_says_what_was_seen_and_the_page_repeats_it(name: str
 
 
 def test_what_matters_for_the_benchmarks_is_named() -> None:
-    for name in ("universal", "universal-64", "natural"):
+    for name in ("universal", "universal-64", "universal-copyist", "natural"):
         assert "equal discs" in read_card(name).seen
     for name in ("figures", "copyist"):
         card = read_card(name)
