@@ -48,15 +48,15 @@ UNSAID: tuple[tuple[str, Any], ...] = (
 """Terms that stand in the log only where they are something else."""
 
 
-RULES = 11
+RULES = 12
 """How a new campaign chooses cells: 1, by policies that are told afterwards which cells are out,
 closed or too dear; 2, by policies that know it when they rank; 3, by those of before copies were
 recognised; 4, by those of before layers were judged; 5, by those that saw an area in eight views;
 6, by those that saw small windows of large areas in four; 7, by those that did not ask where
 another copy has room; 8, by those that recognised no copies in large areas; 9, by those that did
 not follow finds where these are rare; 10, after separate targets by the largest gap unless a cell
-promised clearly more; 11, by policies as they usually are today (``older_rules`` has what they
-were)."""
+promised clearly more; 11, by those that took room in large areas for a share of that of untouched
+land to the end; 12, by policies as they usually are today (``older_rules`` has what they were)."""
 
 
 LARGEST = 1e12

@@ -34,6 +34,8 @@ BEFORE_ROOM: dict[str, Any] = {"room": False}
 """The default engine, before it looked for the next find where another copy has room."""
 BEFORE_LOCAL_COPIES: dict[str, Any] = {"local_copies": False}
 """The default engine, before it recognised copies in areas that are computed by windows."""
+BEFORE_RELATIVE_ROOM: dict[str, Any] = {"relative_room": False}
+"""The default engine, before room of large areas was a share of the largest there is."""
 BEFORE_RARE: dict[str, Any] = {"least_rate": 0.3}
 """The foraging rule, before it followed finds where they are rare."""
 PAPERS = ("em-ptdm", "diffatd", "greedy")
@@ -63,6 +65,8 @@ def _parts_of_then(spec: Spec, memories: Sequence[PermanentMemory] | None) -> di
     if ours and spec.rules < 9:
         room = BEFORE_ROOM if spec.rules < 8 else {}
         return BEFORE_LOCAL_COPIES | room | (BEFORE_WIDE if spec.rules < 7 else {})
+    if ours and spec.rules < 12 and is_large(spec.grid):
+        return BEFORE_RELATIVE_ROOM
     if spec.rules >= 3:
         return {}
     if spec.preset == "paper":

@@ -154,7 +154,9 @@ class EmPtdm(Policy):
         self.copies: CopyForecaster | None = None
         if isinstance(self.process, LocalProcess):
             if alike and settings.local_copies:
-                self.copies = LocalCopies(grid, self.process.layout)
+                self.copies = LocalCopies(
+                    grid, self.process.layout, relative_room=settings.relative_room
+                )
         elif alike and (settings.judged or not layers):
             self.copies = CopyForecaster(grid)
         self.ranker: Ranker[Belief] = (

@@ -47,6 +47,8 @@ class EmPtdmSettings:
     local_copies : in areas that are computed by windows too (``local.copies``)
     room     : look for the next find where another copy has room (``room``), as far as copies have
         predicted better than what is believed without them
+    relative_room : in areas that are computed by windows, once no part is untouched, room is a
+        share of the largest there is, as in others; otherwise of that of untouched land
     judged   : layers count as far as the measurements say that they matter
         (``engram.logistic``), beside them copies are recognised and the look-ahead may decide;
         otherwise they count in full, alone
@@ -78,6 +80,7 @@ class EmPtdmSettings:
     copies: bool = True
     local_copies: bool = True
     room: bool = True
+    relative_room: bool = True
     judged: bool = True
     dreams: int = 0
     dream_steps: int = 60

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engram import Grid
+from engram import Grid, load_memory
 from engram.campaign import Campaign, create_campaign, verify
 from engram.campaign.model import RULES
-from engram.campaign.older_rules import is_gone
+from engram.campaign.older_rules import is_gone, options_of_then
 from engram.errors import ConflictError
 from engram.layers import Layers
 from engram.memory.denoiser import NetworkDenoiser
@@ -111,6 +111,18 @@ def test_large_campaigns_of_before_recognise_no_copies(
     assert isinstance(policy, EmPtdm)
     assert (policy.copies is not None) == copies
     assert policy.settings.room == (rules >= 8)
+
+
+@pytest.mark.parametrize(("rules", "relative"), [(9, False), (11, False), (RULES, True)])
+def test_large_campaigns_of_before_take_room_for_a_share_of_that_of_untouched_land(
+    tmp_path: Path, rules: int, relative: bool
+) -> None:
+    policy = _campaign(tmp_path, rules, Grid(80, 80), policy="em-ptdm").policy()
+    assert isinstance(policy, EmPtdm)
+    assert policy.settings.relative_room == relative
+    small = _campaign(tmp_path / "small", rules, policy="em-ptdm")
+    given = options_of_then(small.state.spec, [load_memory("universal")])
+    assert "relative_room" not in given
 
 
 @pytest.mark.parametrize(("rules", "least"), [(1, 0.3), (9, 0.3), (RULES, 0.05)])

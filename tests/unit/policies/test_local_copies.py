@@ -260,7 +260,7 @@ def test_room_of_tiles_is_that_of_the_whole_area() -> None:
     whole = Room(copies.known, copies.straight, truth & seen, ~truth & seen, ~GRID.closed).share
     room = said.room
     assert isinstance(room, LocalRoom)
-    for number in sorted(copies._near):
+    for number in sorted(copies.near):
         box = copies.tiles.box(number)
         np.testing.assert_allclose(room.share(number), whole[box], atol=1e-4)
     assert whole[26:30, 20:40].max() > 0.9
@@ -280,6 +280,68 @@ def test_a_tile_full_of_blanks_has_little_room() -> None:
     assert room.share(number).max() < 0.05
 
 
+def sown(copies: LocalCopies, said: Copied, observations: Observations, every: int) -> Copied:
+    """Blanks everywhere, one in so many cells along rows and columns."""
+    free = observations.available
+    lattice = [
+        (r, c)
+        for r in range(1, GRID.rows, every)
+        for c in range(1, GRID.cols, every)
+        if free[GRID.index((r, c))] and not area()[0][r, c]
+    ]
+    blanks = [Observation.checked(GRID, at, 0.0, 0.0) for at in lattice]
+    for item in blanks:
+        observations.add(item)
+    copies.learn(said, blanks)
+    return copies.belief(as_array(others()), observations)
+
+
+@pytest.mark.parametrize("relative", [True, False])
+def test_where_all_land_was_measured_here_and_there_the_largest_gap_has_all_room(
+    relative: bool,
+) -> None:
+    copies, said, observations = told()
+    copies._relative_room = relative
+    copies._room = None
+    after = sown(copies, said, observations, 3)
+    room = after.room
+    assert isinstance(room, LocalRoom)
+    found, blank = copies.found, copies.blank
+    whole = Room(copies.known, copies.straight, found, blank, ~GRID.closed)
+    open_land = ~(found | blank)
+    flat = as_array(others(0.3))
+    doubt = np.asarray(room.doubt(flat, 0.8)).reshape(GRID.rows, GRID.cols)
+    by_the_whole = whole.doubt(np.full(GRID.n_cells, 0.3), 0.8).reshape(doubt.shape)
+    best = max(float(room.share(number).max()) for number in copies.near)
+    assert best < 0.7
+    if relative:
+        assert doubt.max() == pytest.approx(0.3, rel=1e-6)
+        np.testing.assert_allclose(doubt[open_land], by_the_whole[open_land], atol=2e-3)
+    else:
+        assert doubt.max() == pytest.approx(0.3 * (0.2 + 0.8 * best), rel=1e-6)
+
+
+def test_while_a_part_is_untouched_it_has_all_room() -> None:
+    corner = np.zeros((GRID.rows, GRID.cols), bool)
+    corner[:40, :40] = True
+    grid = Grid(GRID.rows, GRID.cols, closed=~corner)
+    for area_of, untouched in ((GRID, True), (grid, False)):
+        copies, observations = LocalCopies(area_of, others().layout), Observations(area_of)
+        plain = as_array(others())
+        before = copies.belief(plain, observations)
+        truth, seen = area()
+        first = [one for one in items(truth, seen) if max(one.cell) < 36]
+        for item in first:
+            observations.add(item)
+        copies.learn(before, first)
+        room = copies.belief(plain, observations).room
+        assert isinstance(room, LocalRoom)
+        assert copies.untouched == untouched
+        assert room.largest() == 1.0
+        if untouched:
+            assert not room._shares  # nothing had to be looked at to know that
+
+
 def test_room_is_computed_where_the_best_cells_may_be() -> None:
     copies, said, observations = told()
     room = said.room
@@ -292,12 +354,12 @@ def test_room_is_computed_where_the_best_cells_may_be() -> None:
     doubt = field_of(room.doubt(as_array(Field(layout, (stored,))), 0.8))
     free = observations.available
     best = doubt.best(free, 1)[0]
-    assert 0 < len(room._shares) < len(copies._near) / 2
+    assert 0 < len(room._shares) < len(copies.near) / 2
     assert layout.find(best[0])[0] == chosen
     dense = np.asarray(doubt)
     assert best[1] == dense[free].max()
     shares = np.ones((GRID.rows, GRID.cols))
-    for number in copies._near:
+    for number in copies.near:
         shares[copies.tiles.box(number)] = room.share(number)
     spread = np.asarray(Field(layout, (stored,)))
     np.testing.assert_allclose(dense, spread * (0.2 + 0.8 * shares.ravel()), atol=1e-12)

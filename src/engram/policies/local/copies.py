@@ -78,13 +78,17 @@ class LocalCopies(CopyForecaster):
     known    : the templates, those that look the same as one;  straight : chance that copies are
         the same way round
     objects  : what is outlined, by the tile in which it begins
+    near     : tiles with a measurement in or around them
+    relative_room : room is a share of the largest there is (``local.room``)
     """
 
-    def __init__(self, grid: Grid, layout: Blocks) -> None:
+    def __init__(self, grid: Grid, layout: Blocks, *, relative_room: bool = True) -> None:
         super().__init__(grid)
-        self.layout = layout
+        self.layout, self._relative_room = layout, relative_room
         side = layout.side * max(1, CORE // layout.side)
         self.tiles = Tiles(grid.rows, grid.cols, side)
+        rows, cols = np.nonzero(~grid.closed)
+        self._open = set(np.unique(rows // side * self.tiles.across + cols // side).tolist())
         self._chosen: list[Template] = []
         self.known: list[Template] = []
         self.straight = 0.5
@@ -97,7 +101,7 @@ class LocalCopies(CopyForecaster):
         shape = (self.grid.rows, self.grid.cols)
         self.found, self.blank = np.zeros(shape, bool), np.zeros(shape, bool)
         self._told = NOTHING
-        self._near: set[int] = set()
+        self.near: set[int] = set()
         self._new: list[Cell] = []
         self._stale: set[int] = set()
         self.near_blocks = np.zeros(self.layout.count, bool)
@@ -146,15 +150,20 @@ class LocalCopies(CopyForecaster):
                 break
             self._stamps.clear()
             self._room = None
-            self._compute(self._near, free)
+            self._compute(self.near, free)
 
     def room(self) -> LocalRoom | None:
         """Where further ones may lie, as of what was told last."""
         if not self.known:
             return None
         if self._room is None:
-            self._room = LocalRoom(self, self.known, self.straight)
+            self._room = LocalRoom(self, self.known, self.straight, relative=self._relative_room)
         return self._room
+
+    @property
+    def untouched(self) -> bool:
+        """Whether there is a tile with open cells and no measurement in or around it."""
+        return bool(self._open - self.near)
 
     def _heard(self, others: Field, w: float) -> Field:
         r"""Of every cell :math:`p + w (\min(1, t + (1 - c) p) - p)`: p by others, t and c by copies
@@ -178,8 +187,8 @@ class LocalCopies(CopyForecaster):
             self.blank[cell] = not self.found[cell]
             self._new.append(cell)
         self._told = told
-        for number in set(self._around(self._new, MARGIN)) - self._near:
-            self._near.add(number)
+        for number in set(self._around(self._new, MARGIN)) - self.near:
+            self.near.add(number)
             self.near_blocks[[block for block, _ in self.blocks(number)]] = True
 
     def _around(self, cells: Iterable[Cell], before: int, behind: int | None = None) -> list[int]:

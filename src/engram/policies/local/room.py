@@ -2,7 +2,9 @@
 looked for.
 
 Room is a share of that of land far from everything; tiles without a measurement in or around them
-have all of it.
+have all of it. Once there are none, and all land is measured here and there, there is little room
+anywhere: then doubt counts by the share of the largest there is, as in small areas, so that the
+largest gaps still stand out.
 """
 
 from __future__ import annotations
@@ -21,15 +23,28 @@ from engram.policies.templates import Template
 if TYPE_CHECKING:
     from engram.policies.local.copies import LocalCopies
 
+ALL = 0.99
+"""Share from which on a cell has all the room there can be."""
+
 
 class LocalRoom:
     """What room there is in the area of ``copies``, for these templates, as of what was told last.
 
+    relative : doubt counts by shares of the largest room there is; otherwise of untouched land's
+
     Shares of tiles are kept until something is measured around them.
     """
 
-    def __init__(self, copies: LocalCopies, known: Sequence[Template], straight: float) -> None:
+    def __init__(
+        self,
+        copies: LocalCopies,
+        known: Sequence[Template],
+        straight: float,
+        *,
+        relative: bool = True,
+    ) -> None:
         self._copies, self.known, self.straight = copies, known, straight
+        self.relative = relative
         self._bodies: dict[tuple[int, int], Bodies] = {}
         self._shares: dict[int, Array] = {}
         self._high = np.ones(copies.layout.count)
@@ -58,12 +73,27 @@ class LocalRoom:
             self._shares[number] = share
         return self._shares[number]
 
+    def largest(self) -> float:
+        """The largest share of any cell, 1 while a part of the area is untouched. Tiles are looked
+        at no further than one that has all there can be."""
+        copies = self._copies
+        if copies.untouched:
+            return 1.0
+        largest = 0.0
+        for number in sorted(copies.near, key=self._shares.__contains__, reverse=True):
+            largest = max(largest, float(self.share(number).max()))
+            if largest > ALL:
+                return 1.0
+        return largest or 1.0
+
     def doubt(self, doubt: Array, w: float) -> Array:
         field = field_of(doubt)
         count, inner = len(field.parts), field.combine
+        largest = self.largest() if self.relative else 1.0
 
         def combine(*values: Array) -> Array:
-            return np.asarray(inner(*values[:count]) * (1 - w + w * values[count]))
+            share = np.minimum(values[count] / largest, 1.0)
+            return np.asarray(inner(*values[:count]) * (1 - w + w * share))
 
         return as_array(Field(field.layout, (*field.parts, self._stored()), combine))
 
