@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 SHIPPED = Path(__file__).resolve().parent.parent / "weights"
 DEFAULT_MEMORY = "universal"
+COPYING = "universal-copyist"
+"""The universal memory that is told how measurements agree with themselves: the default of areas
+that are seen as a whole and are about its size."""
 LARGE = 45
 """Cells per side from which the universal memory of 64x64 is the closer one."""
 WINDOWED = 64
@@ -32,7 +35,10 @@ AUTO = "auto"
 
 def default_memory(rows: int, cols: int) -> str:
     """The memory of an area of so many cells where the user names none."""
-    return "universal-64" if LARGE < max(rows, cols) <= WINDOWED else DEFAULT_MEMORY
+    side = max(rows, cols)
+    if side <= LARGE:
+        return COPYING
+    return "universal-64" if side <= WINDOWED else DEFAULT_MEMORY
 
 
 def user_folder() -> Path:
