@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, TimeoutError, expect
 
 from engram.server.settings import free_port
 
@@ -126,6 +126,19 @@ class Person:
 
     def ready(self) -> None:
         self.page.wait_for_selector("body[data-ready]")
+
+    def comes_to(self, path: str) -> None:
+        """Wait until the page is another one; where that does not come, tell what this one says."""
+        try:
+            self.page.wait_for_url(f"**{path}")
+        except TimeoutError as error:
+            said = self.page.locator("[role=status], [role=alert]").all_inner_texts()
+            pressed = self.page.locator("[aria-busy=true]").count()
+            raise AssertionError(
+                f"{self.page.url} did not go to {path}; it says {said}, "
+                f"buttons at work: {pressed}, faults: {self.faults}"
+            ) from error
+        self.ready()
 
     def another_page(self) -> Page:
         """Close the page and open another one, as who puts a phone away does."""

@@ -30,8 +30,7 @@ def create_drawn(planner: Person, name: str) -> None:
     page.fill("[name=name]", name)
     page.select_option("[name=policy]", "random")
     page.click("#wizard-form [type=submit]")
-    page.wait_for_url(f"**/campaigns/{name}")
-    planner.ready()
+    planner.comes_to(f"/campaigns/{name}")
 
 
 def hand_out(page: Page, crew: str) -> None:
