@@ -48,7 +48,7 @@ class Rates:
 
 PLAIN = Rates(70e6, 500, 16, 2e3, 0, 0.05, 4e-7, 1e-4)
 PROCESS = Rates(90e6, 4_000, 16, 2e3, 16, 0.05, 2e-5, 5e-3)
-MEMORY = Rates(400e6, 16_000, 200, 2e3, 16, 0.1, 1e-4, 2e-2)
+MEMORY = Rates(520e6, 16_000, 200, 2e3, 16, 0.1, 1e-4, 2e-2)
 PROCESS_BY_WINDOWS = Rates(120e6, 150, 16, 30e3, 0, 0.1, 4e-7, 1e-3)
 MEMORY_BY_WINDOWS = Rates(450e6, 400, 16, 40e3, 0, 0.2, 4e-7, 2e-2)
 

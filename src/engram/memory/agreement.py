@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from itertools import accumulate
 from threading import Lock
 
 import torch
@@ -41,8 +42,8 @@ FLOOR, SCALE = 1e-2, 8.0
 """epsilon and s."""
 CHANNELS = 2 * SUMS
 """Numbers a cell."""
-KEPT, LARGEST = 3, 2**24
-"""Areas that are kept to be followed, and numbers of agreement of the largest of them."""
+KEPT, NUMBERS = 8, 2**25
+"""Areas that are kept to be followed, at the most, and numbers of agreement of them together."""
 
 
 def nothing_said(sharpness: int) -> float:
@@ -128,9 +129,12 @@ class _Latest:
         return kept
 
     def keep(self, compared: Comparison) -> None:
-        if compared.exact and compared.units.numel() <= LARGEST:
-            with self._lock:
-                self._kept = [compared, *self._kept][:KEPT]
+        """Keep an area for whoever measures in it next, and of others as many as there is room
+        for, the latest first."""
+        with self._lock:
+            areas = [compared, *self._kept] if compared.exact else self._kept
+            taken = list(accumulate(one.units.numel() for one in areas))
+            self._kept = [a for a, n in zip(areas, taken, strict=True) if n <= NUMBERS][:KEPT]
 
 
 _latest = _Latest()

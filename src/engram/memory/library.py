@@ -23,9 +23,7 @@ SHIPPED = Path(__file__).resolve().parent.parent / "weights"
 DEFAULT_MEMORY = "universal"
 COPYING = "universal-copyist"
 """The universal memory that is told how measurements agree with themselves: the default of areas
-that are seen as a whole and are about its size."""
-LARGE = 45
-"""Cells per side from which the universal memory of 64x64 is the closer one."""
+that are seen as a whole."""
 WINDOWED = 64
 """Cells per side up to which an area is seen as a whole (``policies.local.LARGEST``): in windows
 the universal memory, which has learnt the average of its views, predicts better at less cost."""
@@ -35,10 +33,7 @@ AUTO = "auto"
 
 def default_memory(rows: int, cols: int) -> str:
     """The memory of an area of so many cells where the user names none."""
-    side = max(rows, cols)
-    if side <= LARGE:
-        return COPYING
-    return "universal-64" if side <= WINDOWED else DEFAULT_MEMORY
+    return COPYING if max(rows, cols) <= WINDOWED else DEFAULT_MEMORY
 
 
 def user_folder() -> Path:

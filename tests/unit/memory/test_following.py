@@ -132,11 +132,18 @@ def test_whoever_follows_an_area_has_it_alone() -> None:
 
 
 def test_areas_that_are_kept_stay_few_and_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    for seed in range(told.KEPT + 3):
-        *_, area = search(seed, 30)
+    areas = [list(search(seed, 60))[-1] for seed in range(told.KEPT + 3)]
+    for area in areas:
         agreement(*area)
-    assert len(told._latest._kept) == told.KEPT
-    monkeypatch.setattr(told, "LARGEST", 10)
-    told._latest = told._Latest()
-    agreement(*area)
+    kept = told._latest._kept
+    assert len(kept) == told.KEPT
+    latest = (areas[-1][0][0] > 0).float()
+    assert torch.equal(kept[0].found, latest)
+    monkeypatch.setattr(told, "NUMBERS", kept[0].units.numel() + kept[1].units.numel())
+    agreement(*areas[-1])
+    assert [one.units.numel() for one in told._latest._kept] == [
+        one.units.numel() for one in kept[:2]
+    ]
+    monkeypatch.setattr(told, "NUMBERS", 10)
+    agreement(*areas[-1])
     assert not told._latest._kept
