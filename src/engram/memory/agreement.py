@@ -35,15 +35,24 @@ from threading import Lock
 import torch
 from torch import Tensor
 
-from engram.memory.comparing import SHARPNESS, SUMS, Comparison, near_finds
+from engram.memory.comparing import (
+    SHARPNESS,
+    SUMS,
+    Comparison,
+    compared_once,
+    heard,
+    near_finds,
+    plain,
+)
 from engram.symmetry import TURNS, turned
 
 FLOOR, SCALE = 1e-2, 8.0
 """epsilon and s."""
 CHANNELS = 2 * SUMS
 """Numbers a cell."""
-KEPT, NUMBERS = 8, 2**25
-"""Areas that are kept to be followed, at the most, and numbers of agreement of them together."""
+KEPT, NUMBERS = 8, 3 * 2**24
+"""Areas that are kept to be followed, at the most, and numbers that are kept of them together (of
+4 bytes; a quarter more may be reserved). An area of 64 x 64 cells with 1,024 measured takes all."""
 
 
 def nothing_said(sharpness: int) -> float:
@@ -53,24 +62,29 @@ def nothing_said(sharpness: int) -> float:
 
 @torch.inference_mode(mode=False)
 @torch.no_grad()
-def agreement(values: Tensor, weight: Tensor) -> Tensor:
+def agreement(values: Tensor, weight: Tensor, size: tuple[int, int] | None = None) -> Tensor:
     """(B, CHANNELS, H, W) of values times weight and weight, both (B, H, W), values in [-1, 1].
+
+    size : rows and columns of the area, where what is given has a border around it to the right and
+        below; nothing is said of that
 
     For each tau: finds and blanks the same way round, then finds and blanks in all turns. An area
     that is another of the batch, turned, is told the same, turned.
     """
-    found = ((weight + values) / 2).clamp(min=0).minimum(weight)
+    height, width = size or (values.shape[1], values.shape[2])
     said = [nothing_said(s) for s in SHARPNESS for _ in range(4)]
     out = torch.tensor(said, dtype=values.dtype, device=values.device)[None, :, None, None]
     out = out.expand(-1, -1, *values.shape[1:]).repeat(len(values), 1, 1, 1)
+    values, weight, inner = (x[..., :height, :width] for x in (values, weight, out))
+    found = ((weight + values) / 2).clamp(min=0).minimum(weight)
     first, turn = _alike(torch.stack([found, weight], dim=1))
     alone = sum(n == number for number, n in enumerate(first)) == 1
     for number, n in enumerate(first):
         if n == number:
             with torch.autocast(values.device.type, enabled=False):  # nats in half are no nats
-                _say(found[n], (weight - found)[n], out[n], keep=alone)
+                _say(found[n], weight[n], inner[n], keep=alone)
         elif n is not None:
-            out[number] = turned(out[n], turn[number])
+            inner[number] = turned(inner[n], turn[number])
     return out
 
 
@@ -98,18 +112,26 @@ def _turn(one: Tensor, other: Tensor) -> int | None:
     return next((k for k in ways if torch.equal(turned(one, k), other)), None)
 
 
-def _say(found: Tensor, blank: Tensor, out: Tensor, *, keep: bool) -> None:
-    """One area of finds and blanks (H, W) into (CHANNELS, H, W), where something can be said; it is
-    compared by the processor, wherever the network is."""
-    found, blank = found.float().cpu(), blank.float().cpu()
-    compared = _latest.followed(found, blank) if keep else Comparison(found, blank)
-    odds = compared.says().to(out.device)  # (SUMS, 2, H, W)
-    if keep:
+def _say(found: Tensor, weight: Tensor, out: Tensor, *, keep: bool) -> None:
+    """One area of finds and weights (H, W) into (CHANNELS, H, W), where something can be said; it
+    is compared by the processor, wherever the network is. ``keep`` : it may be followed later."""
+    device, (found, weight) = out.device, (x.float().cpu() for x in (found, weight))
+    blank, told = weight - found, near_finds(found) & (weight < 1)
+    if keep and plain(weight) and plain(found) and _takes(found, blank) <= NUMBERS:
+        compared = _latest.followed(found, blank)
+        odds = compared.says()  # (SUMS, 2, H, W)
         _latest.keep(compared)
-    told = (near_finds(found) & (found + blank < 1)).to(out.device)
+    else:
+        odds = compared_once(found, blank, told)
     for i, sharpness in enumerate(SHARPNESS):
         said = (odds[2 * i : 2 * i + 2] + FLOOR).log() / (sharpness * SCALE)
-        out[4 * i : 4 * i + 4] = torch.where(told, said.flatten(0, 1), out[4 * i : 4 * i + 4])
+        part = out[4 * i : 4 * i + 4]
+        part[:, told.to(device)] = said.flatten(0, 1)[:, told].to(part)
+
+
+def _takes(found: Tensor, blank: Tensor) -> int:
+    """Numbers that are kept of an area."""
+    return len(heard(found, blank)) * (TURNS + SUMS) * found.numel()
 
 
 class _Latest:
@@ -132,9 +154,9 @@ class _Latest:
         """Keep an area for whoever measures in it next, and of others as many as there is room
         for, the latest first."""
         with self._lock:
-            areas = [compared, *self._kept] if compared.exact else self._kept
-            taken = list(accumulate(one.units.numel() for one in areas))
-            self._kept = [a for a, n in zip(areas, taken, strict=True) if n <= NUMBERS][:KEPT]
+            areas = [compared, *self._kept][:KEPT]
+            taken = accumulate(area.numbers for area in areas)
+            self._kept = [a for a, n in zip(areas, taken, strict=True) if n <= NUMBERS]
 
 
 _latest = _Latest()

@@ -1,6 +1,7 @@
 r"""Every cell of one area compared with every measured cell, and followed as more are measured.
 
-In whole numbers of ``UNIT`` nats, with the terms of a pair of cells p, q
+Agreement (``memory.agreement``) is counted here in whole numbers of ``UNIT`` nats, as are a, b and
+c. With the terms of a pair of cells p, q
 
 .. math::
 
@@ -15,10 +16,11 @@ a new measurement u adds to the pairs of which it is in the one surrounding or i
     A_g(x, z) \mathrel{+}= s(x + g^{-1}(u - z), u) \ \text{for z around u} ,
 
 the first with u measured already, the second with u not measured yet. Whole numbers below
-:math:`2^{24}` are exact in float32 in whatever order they are added, and what
-:math:`e^{\tau A}` is stands in a table, so an area that was followed cell by cell is the same, to
-the last bit, as one that is compared anew. Reports in doubt are no whole numbers: areas with them
-are compared anew.
+:math:`2^{24}` are exact in float32 in whatever order they are added, and the exponentials, of
+``MOST`` units at the most, stand in a table, so an area that was followed cell by cell is the same,
+to the last bit, as one that is compared anew. Reports in doubt are no whole numbers: areas with
+them are compared anew every time, and so are those that are too large to be kept; of these only
+the cells are compared that something is to be told (``compared_once``).
 """
 
 from __future__ import annotations
@@ -55,44 +57,47 @@ MORE = 4
 
 
 class Comparison:
-    """All cells x of an area compared with its measured cells z.
+    """All cells x of an area of plain reports compared with its measured cells z.
 
-    found, blank : (H, W) weights of finds and blanks
+    found, blank : (H, W) finds and blanks, 0 or 1
     cells        : (n,) measured cells near a find, in no order
     units        : (n, TURNS, H, W) agreement
     sums         : (n, SUMS, H, W) its exponentials, 0 where x is near z
+
+    The tables of both have room for up to a quarter more rows.
     """
 
     def __init__(self, found: Tensor, blank: Tensor) -> None:
         self.found, self.blank = found, blank
-        self.exact = _whole(found) and _whole(blank)
-        self.cells = _heard(found, blank)
+        self.cells = heard(found, blank)
         self.units = self._units = self._compared(self.cells)
         self.sums = self._sums = self._exponentials(self.units, self.cells)
+
+    @property
+    def numbers(self) -> int:
+        """Numbers that are kept of it."""
+        return self.units.numel() + self.sums.numel()
 
     def says(self) -> Tensor:
         r"""(SUMS, 2, H, W) :math:`\sum_z f_z e^{\tau A(x, z)}`, and the same with o."""
         order = self.cells.argsort()
-        shown = torch.stack([self.found.flatten(), self.blank.flatten()])[:, self.cells[order]]
-        said = shown @ self.sums[order].flatten(1)
+        said = _shown(self.found, self.blank, self.cells[order]) @ self.sums[order].flatten(1)
         return said.view(2, SUMS, *self.found.shape).transpose(0, 1)
 
     def grows_to(self, found: Tensor, blank: Tensor) -> bool:
-        """Whether an area is this one with a few plain measurements more, or none."""
-        if not self.exact or self.found.shape != found.shape:
+        """Whether an area of plain reports is this one with a few measurements more, or none."""
+        if self.found.shape != found.shape:
             return False
         more = (self.found != found) | (self.blank != blank)
-        if (more & (self.found + self.blank > 0)).any() or int(more.sum()) > MORE:
-            return False
-        return _whole(found) and _whole(blank)
+        return not (more & (self.found + self.blank > 0)).any() and int(more.sum()) <= MORE
 
     def follow(self, found: Tensor, blank: Tensor) -> None:
         """Become the area that this one ``grows_to``."""
         more = (self.found != found) | (self.blank != blank)
         for row, col in torch.nonzero(more).tolist():
             self._add(row, col, found[row, col], blank[row, col])
-        heard = _heard(found, blank)
-        new = heard[~torch.isin(heard, self.cells)]
+        known = heard(found, blank)
+        new = known[~torch.isin(known, self.cells)]
         if len(new):
             units = self._compared(new)
             self.units, self._units = _with_rows(self._units, len(self.cells), units)
@@ -109,10 +114,8 @@ class Comparison:
         (height, width), turns = self.found.shape, _turns()
         rows = slice(max(0, row - REACH), min(height, row + REACH + 1))
         cols = slice(max(0, col - REACH), min(width, col + REACH + 1))
-        place = _place(
-            row - torch.arange(rows.start, rows.stop)[:, None],
-            col - torch.arange(cols.start, cols.stop),
-        )  # of u - x
+        down, across = _numbers(height), _numbers(width)
+        place = _place(row - down[rows, None], col - across[cols])  # of u - x
         beside = _around(after, SIDE)[self.cells // width, self.cells % width].flatten(1)  # (n, D)
         seen = turns[:, place]  # (TURNS, h, w)
         more = beside.index_select(1, seen.flatten())
@@ -131,13 +134,12 @@ class Comparison:
         height, width = self.found.shape
         if not len(cells):
             return self.found.new_empty(0, TURNS, height, width)
-        both = torch.stack([self.found, self.blank])
-        rows, cols = cells // width, cells % width
-        f, o = (_around(x, SIDE)[rows, cols].flatten(1) for x in both)  # (n, D)
-        alike = torch.stack([BOTH_FOUND * f - DIFFERENT * o, BOTH_BLANK * o - DIFFERENT * f], dim=1)
-        alike = alike[..., _turns()].transpose(1, 2)  # (n, TURNS, 2, D)
-        kernels = alike.reshape(-1, 2, SIDE, SIDE)
-        return F.conv2d(both[None], kernels, padding=REACH).view(-1, TURNS, height, width)
+        both, kernels = (
+            torch.stack([self.found, self.blank]),
+            _kernels(self.found, self.blank, cells),
+        )
+        units = F.conv2d(both[None], kernels.view(-1, 2, SIDE, SIDE), padding=REACH)
+        return units.view(-1, TURNS, height, width)
 
     def _exponentials(
         self, units: Tensor, cells: Tensor, rows: slice = slice(None), cols: slice = slice(None)
@@ -145,28 +147,67 @@ class Comparison:
         """(n, SUMS, h, w) of units (n, TURNS, h, w): cells and the part of the area that is
         given."""
         height, width = self.found.shape
-        down = (torch.arange(height)[rows] - (cells // width)[:, None]).abs() <= NEAR
-        across = (torch.arange(width)[cols] - (cells % width)[:, None]).abs() <= NEAR
-        out = torch.empty(len(units), SUMS, *units.shape[2:])
-        step = max(1, AT_ONCE // units.shape[1:].numel())
-        parts = zip(*(torch.split(x, step) for x in (units, down, across, out)), strict=True)
-        for part, rows_near, cols_near, sums in parts:
-            apart = ~(rows_near[:, :, None] & cols_near[:, None])
-            power = odds = self._odds(part).mul_(apart[:, None])
-            for tau in range(len(SHARPNESS)):
-                power = power * odds if tau else odds
-                sums[:, 2 * tau] = power[:, 0]
-                total = torch.add(power[:, 0], power[:, 1], out=sums[:, 2 * tau + 1])
-                for turn in range(2, TURNS):  # in the same order, however many cells there are
-                    total += power[:, turn]
-        return out
+        down = (_numbers(height)[rows] - (cells // width)[:, None]).abs() > NEAR
+        across = (_numbers(width)[cols] - (cells % width)[:, None]).abs() > NEAR
+        return exponentials(units, down[:, :, None] | across[:, None], whole=True)
 
-    def _odds(self, units: Tensor) -> Tensor:
-        """e to the power of agreement."""
-        if not self.exact:
-            return (units.clamp(max=MOST) * UNIT).exp()
-        places = (units.clamp(LEAST, MOST) - LEAST).int()
-        return _table().index_select(0, places.flatten()).view(units.shape)
+
+def compared_once(found: Tensor, blank: Tensor, told: Tensor) -> Tensor:
+    r"""(SUMS, 2, H, W) :math:`\sum_z f_z e^{\tau A(x, z)}`, and the same with o, of the cells that
+    are told something (H, W); 0 of all others. Nothing of it is kept."""
+    cells, asked, width = (
+        heard(found, blank),
+        torch.nonzero(told.flatten()).flatten(),
+        found.shape[1],
+    )
+    both = torch.stack([found, blank])[:, None]
+    around = F.unfold(both, SIDE, padding=REACH)[..., asked].flatten(0, 1)  # (2 D, asked)
+    units = (_kernels(found, blank, cells) @ around).view(len(cells), TURNS, len(asked))
+    down = (asked // width - (cells // width)[:, None]).abs() > NEAR
+    across = (asked % width - (cells % width)[:, None]).abs() > NEAR
+    sums = exponentials(units, down | across, whole=plain(found) and plain(blank))
+    out = found.new_zeros(SUMS, 2, found.numel())
+    said = _shown(found, blank, cells) @ sums.flatten(1)
+    out[:, :, asked] = said.view(2, SUMS, len(asked)).transpose(0, 1)
+    return out.view(SUMS, 2, *found.shape)
+
+
+def exponentials(units: Tensor, apart: Tensor, *, whole: bool) -> Tensor:
+    """(n, SUMS, ...) of units (n, TURNS, ...), whole numbers or not; 0 where not apart (n, ...)."""
+    out = units.new_empty(len(units), SUMS, *units.shape[2:])
+    step = max(1, AT_ONCE // max(1, units.shape[1:].numel()))
+    parts = zip(*(torch.split(x, step) for x in (units, apart, out)), strict=True)
+    for part, counts, sums in parts:
+        power = odds = _odds(part, whole).mul_(counts[:, None])
+        for tau in range(len(SHARPNESS)):
+            power = power * odds if tau else odds
+            sums[:, 2 * tau] = power[:, 0]
+            total = torch.add(power[:, 0], power[:, 1], out=sums[:, 2 * tau + 1])
+            for turn in range(2, TURNS):  # in the same order, however many cells there are
+                total += power[:, turn]
+    return out
+
+
+def _odds(units: Tensor, whole: bool) -> Tensor:
+    """e to the power of agreement."""
+    if not whole:
+        return (units.clamp(max=MOST) * UNIT).exp()
+    places = (units.clamp(LEAST, MOST) - LEAST).int()
+    return _table().index_select(0, places.flatten()).view(units.shape)
+
+
+def _kernels(found: Tensor, blank: Tensor, cells: Tensor) -> Tensor:
+    """(len(cells) TURNS, 2 D) what a find, and a blank, at each place around a cell adds to its
+    agreement with these."""
+    rows, cols = cells // found.shape[1], cells % found.shape[1]
+    f, o = (_around(x, SIDE)[rows, cols].flatten(1) for x in (found, blank))  # (n, D)
+    alike = torch.stack([BOTH_FOUND * f - DIFFERENT * o, BOTH_BLANK * o - DIFFERENT * f], dim=1)
+    return alike[..., _turns()].transpose(1, 2).reshape(-1, 2 * SIDE * SIDE)
+
+
+def _shown(found: Tensor, blank: Tensor, cells: Tensor) -> Tensor:
+    """(2, n) what was found, and what was not, at these cells."""
+    return torch.stack([found.flatten(), blank.flatten()])[:, cells]
 
 
 def _with_rows(table: Tensor, count: int, rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -187,12 +228,13 @@ def near_finds(found: Tensor) -> Tensor:
     return F.max_pool2d(across, (SIDE, 1), 1, (REACH, 0))[0] > 0
 
 
-def _heard(found: Tensor, blank: Tensor) -> Tensor:
+def heard(found: Tensor, blank: Tensor) -> Tensor:
     """(n,) measured cells near a find."""
     return torch.nonzero((near_finds(found) & (found + blank > 0)).flatten()).flatten()
 
 
-def _whole(weights: Tensor) -> bool:
+def plain(weights: Tensor) -> bool:
+    """Whether all reports are sure."""
     return bool(((weights == 0) | (weights == 1)).all())
 
 
@@ -216,13 +258,19 @@ def _place(rows: Tensor, cols: Tensor) -> Tensor:
 
 
 @cache
+def _numbers(count: int) -> Tensor:
+    """(count,) 0, 1, ..., where areas are compared."""
+    return torch.arange(count, device="cpu")
+
+
+@cache
 def _turns() -> Tensor:
     """(TURNS, D) the place that each symmetry brings to each place."""
-    places = torch.arange(SIDE * SIDE).reshape(SIDE, SIDE)
+    places = _numbers(SIDE * SIDE).reshape(SIDE, SIDE)
     return torch.stack([turned(places, k).flatten() for k in range(TURNS)])
 
 
 @cache
 def _table() -> Tensor:
     """(MOST - LEAST + 1,) e to the power of whole units."""
-    return torch.exp(UNIT * torch.arange(LEAST, MOST + 1).double()).float()
+    return torch.exp(UNIT * (_numbers(MOST - LEAST + 1) + LEAST).double()).float()

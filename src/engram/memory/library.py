@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SHIPPED = Path(__file__).resolve().parent.parent / "weights"
 DEFAULT_MEMORY = "universal"
-COPYING = "universal-copyist"
+COPYING_MEMORY = "universal-copyist"
 """The universal memory that is told how measurements agree with themselves: the default of areas
 that are seen as a whole."""
 WINDOWED = 64
@@ -33,7 +33,7 @@ AUTO = "auto"
 
 def default_memory(rows: int, cols: int) -> str:
     """The memory of an area of so many cells where the user names none."""
-    return COPYING if max(rows, cols) <= WINDOWED else DEFAULT_MEMORY
+    return COPYING_MEMORY if max(rows, cols) <= WINDOWED else DEFAULT_MEMORY
 
 
 def user_folder() -> Path:

@@ -247,7 +247,7 @@ class UNet(nn.Module):
             x = F.pad(x, (0, pad_w, 0, pad_h))
         emb, told = self.time(t), x[:, -1:]  # the mask, where the network is told measurements
         if self.config.agreement:
-            x = torch.cat([x, agreement(x[:, -2], x[:, -1])], dim=1)
+            x = torch.cat([x, agreement(x[:, -2], x[:, -1], (height, width))], dim=1)
         x = self.stem(_channels_last(F.pixel_unshuffle(x, self.config.patch)))
         skips = []
         for stage, shrink in zip(self.down, self.shrink, strict=True):

@@ -15,6 +15,9 @@ from engram.memory import agreement as told
 from engram.memory import comparing
 from engram.memory.agreement import agreement
 from engram.memory.comparing import REACH, Comparison
+from engram.memory.permanent import fresh_network
+from engram.memory.unet import UNetConfig
+from engram.symmetry import TURNS, turned
 
 Area = tuple[Tensor, Tensor]
 
@@ -139,11 +142,52 @@ def test_areas_that_are_kept_stay_few_and_small(monkeypatch: pytest.MonkeyPatch)
     assert len(kept) == told.KEPT
     latest = (areas[-1][0][0] > 0).float()
     assert torch.equal(kept[0].found, latest)
-    monkeypatch.setattr(told, "NUMBERS", kept[0].units.numel() + kept[1].units.numel())
+    monkeypatch.setattr(told, "NUMBERS", kept[0].numbers + kept[1].numbers)
     agreement(*areas[-1])
-    assert [one.units.numel() for one in told._latest._kept] == [
-        one.units.numel() for one in kept[:2]
-    ]
-    monkeypatch.setattr(told, "NUMBERS", 10)
-    agreement(*areas[-1])
-    assert not told._latest._kept
+    assert [one.numbers for one in told._latest._kept] == [one.numbers for one in kept[:2]]
+
+
+def test_an_area_that_has_grown_too_large_to_be_kept_is_told_the_same(
+    monkeypatch: pytest.MonkeyPatch, anew: list[int]
+) -> None:
+    areas = list(search(8, 90))
+    whole = [compared_anew(*area) for area in areas]
+    made = len(anew)
+    agreement(*areas[59])
+    monkeypatch.setattr(told, "NUMBERS", told._latest._kept[0].numbers)
+    for area, said in zip(areas[60:], whole[60:], strict=True):
+        torch.testing.assert_close(agreement(*area), said)
+    assert len(anew) == made + 1
+
+
+def test_an_area_with_a_border_around_it_is_told_what_it_is_told_without(anew: list[int]) -> None:
+    network = fresh_network(
+        UNetConfig(3, 1, True, widths=(8, 16), blocks=1, time_features=8, agreement=True), 0
+    )
+    network.stem.weight.data.normal_()
+    network = network.requires_grad_(False)
+    *_, (values, weight) = search(9, 100, (25, 25))
+    views = [torch.stack([torch.zeros(1, 25, 25), values, weight], dim=1)]
+    views = [turned(views[0], k) for k in range(TURNS)]
+    network(torch.cat(views), torch.ones(TURNS))
+    assert len(anew) == 1
+    with_border = [torch.nn.functional.pad(x, (0, 3, 0, 3)) for x in (values, weight)]
+    said = agreement(with_border[0], with_border[1], (25, 25))
+    assert torch.equal(said[..., :25, :25], agreement(values, weight))
+    assert torch.equal(
+        said[..., 25:, :], agreement(0 * values, 0 * weight)[..., :1, :1].expand(-1, -1, 3, 28)
+    )
+
+
+def test_it_does_not_depend_on_what_torch_does_by_default() -> None:
+    area, *others = [list(search(3, n))[-1] for n in (50, 51, 52)]
+    usual = [agreement(*one) for one in (area, *others)]
+    told._latest = told._Latest()
+    torch.set_default_dtype(torch.float64)
+    try:
+        with torch.inference_mode():
+            first = agreement(*area)
+        rest = [agreement(*one) for one in others]
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert all(torch.equal(a, b) for a, b in zip(usual, [first, *rest], strict=True))

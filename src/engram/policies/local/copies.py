@@ -162,7 +162,8 @@ class LocalCopies(CopyForecaster):
 
     @property
     def untouched(self) -> bool:
-        """Whether there is a tile with open cells and no measurement in or around it."""
+        """Whether there is a tile with open cells, within reach or not, and no measurement in or
+        around it."""
         return bool(self._open - self.near)
 
     def _heard(self, others: Field, w: float) -> Field:
