@@ -69,7 +69,9 @@ def create(
     ] = "0,1",
     budget_kind: Annotated[str, typer.Option(help="'measurements' or 'cost'.")] = "measurements",
     cost: Annotated[Path | None, typer.Option(help="Cost of each cell (npy, csv, ...).")] = None,
-    prior: Annotated[str | None, typer.Option(help="Memory by name or file (default: by size).")] = None,
+    prior: Annotated[
+        str | None, typer.Option(help="Memory by name or file (default: by size).")
+    ] = None,
     policy: Annotated[
         str | None, typer.Option(help="Search policy, like gp or em-ptdm\\[h=off,a=5].")
     ] = None,
